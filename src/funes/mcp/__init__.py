@@ -1,0 +1,1 @@
+"""The stdio server that agents talk to."""

@@ -1,0 +1,1 @@
+"""The Lance tables of a memory."""

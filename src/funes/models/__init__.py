@@ -1,0 +1,1 @@
+"""The pinned models and their forward pass."""

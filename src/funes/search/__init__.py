@@ -1,0 +1,1 @@
+"""One pipeline from a question to hits."""
