@@ -1,0 +1,78 @@
+"""How many passages contain each word piece: the weights of late interaction.
+
+Counting a whole memory takes a second at a hundred thousand passages, so the counts are kept in a file beside the
+tables. They are a statistic: slightly old ones do no harm, and they are counted again when the file is missing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from funes.memory.handle import TableHandle
+
+VOCABULARY = 30_522
+FILE = "piece-counts.npy"
+
+
+@dataclass(slots=True)
+class PieceCounts:
+    """Document frequencies.
+
+    Attributes:
+        frequencies: `(30522,)` int64, number of passages that contain the word piece.
+        rows: number of passages counted.
+    """
+
+    frequencies: npt.NDArray[np.int64]
+    rows: int
+
+    @classmethod
+    def empty(cls) -> PieceCounts:
+        """Counts of nothing."""
+        return cls(np.zeros(VOCABULARY, np.int64), 0)
+
+    def add(self, pieces: npt.NDArray[Any]) -> None:
+        """Count one passage by its word pieces, `(tokens,)` of any unsigned type."""
+        self.frequencies[np.unique(pieces[pieces < VOCABULARY])] += 1
+        self.rows += 1
+
+    def save(self, folder: Path) -> None:
+        """Write the file, atomically."""
+        target = folder / FILE
+        temporary = folder / f".{FILE}.{os.getpid()}"
+        with temporary.open("wb") as stream:
+            np.save(stream, np.append(self.frequencies, self.rows))
+        temporary.replace(target)
+
+    @classmethod
+    def load(cls, folder: Path) -> PieceCounts | None:
+        """Read the file; None when there is none, or none that can be used."""
+        try:
+            values = np.load(folder / FILE, allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+        if values.shape != (VOCABULARY + 1,) or values.dtype != np.int64:
+            return None
+        return cls(values[:-1], int(values[-1]))
+
+
+def count_pieces(folder: Path, vectors: TableHandle | None) -> PieceCounts:
+    """The counts of a memory, from the file when it covers nine tenths of the rows, else by reading them all."""
+    if vectors is None:
+        return PieceCounts.empty()
+    coded = vectors.attempt(lambda: int(vectors.dataset.count_rows("codes IS NOT NULL")))
+    kept = PieceCounts.load(folder)
+    if kept is not None and 0.9 * coded <= kept.rows <= 1.1 * coded:
+        return kept
+    counts = PieceCounts.empty()
+    rows = vectors.scan(["pieces"], "codes IS NOT NULL AND pieces IS NOT NULL")
+    for pieces in rows.column("pieces").to_pylist():
+        counts.add(np.frombuffer(pieces, "<u2"))
+    return counts

@@ -1,0 +1,99 @@
+"""An open table: reads that survive a writer, and faults in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from funes.memory.lance import corrupt, is_lance_fault, lance_module
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class TableHandle:
+    """A Lance dataset that is kept open between queries.
+
+    A writer may compact the table and remove the files of old versions while the handle is open; a read that fails is
+    therefore tried once more on the newest version before it counts as a fault.
+
+    Args:
+        folder: the memory's folder.
+        name: the table's folder in it.
+
+    Raises:
+        CorruptMemoryError: when the table cannot be opened.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.path = folder / name
+        self.dataset: Any = None
+        self._reopen()
+
+    @property
+    def version(self) -> int:
+        """Number of the open version."""
+        return int(self.dataset.version)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the table's columns."""
+        return frozenset(self.dataset.schema.names)
+
+    def refresh(self) -> bool:
+        """Open the newest version if there is a newer one than the open one; says whether."""
+        try:
+            newest = int(self.dataset.latest_version)
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+            newest = -1
+        if newest == self.version:
+            return False
+        self._reopen()
+        return True
+
+    def scan(self, columns: Sequence[str], condition: str | None = None, **options: Any) -> pa.Table:
+        """Read rows.
+
+        Args:
+            columns: columns to read; those that the table lacks are left out.
+            condition: SQL that rows have to meet, applied before any ranking.
+            options: further arguments of Lance's scanner (`limit`, `nearest`, `full_text_query`, …).
+        """
+        present = self.columns | {"_score", "_distance", "_rowid"}
+        wanted = [name for name in columns if name in present]
+        return self.attempt(
+            lambda: self.dataset.scanner(columns=wanted, filter=condition, prefilter=True, **options).to_table()
+        )
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        """Run a read, once more on the newest version when it fails.
+
+        Raises:
+            CorruptMemoryError: when it fails there too.
+        """
+        try:
+            return action()
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+        self._reopen()
+        try:
+            return action()
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+            raise corrupt(self.folder, error) from error
+
+    def _reopen(self) -> None:
+        try:
+            self.dataset = lance_module().dataset(str(self.path))
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+            raise corrupt(self.folder, error) from error

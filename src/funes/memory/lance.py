@@ -1,0 +1,60 @@
+"""The one place that imports Lance.
+
+Lance prints warnings to stderr unless told not to before its import, takes a third of a second to import, and does
+not survive a `fork`. So it is imported late, through this module only, and never in a process that forks afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from funes.errors import CorruptMemoryError
+
+T = TypeVar("T")
+
+
+def lance_module() -> Any:
+    """The `lance` module, with its log limited to errors."""
+    os.environ.setdefault("LANCE_LOG", "error")
+    import lance
+
+    return lance
+
+
+def is_lance_fault(error: BaseException) -> bool:
+    """Whether an exception comes from Lance or Arrow reading a table (a panic of the Rust side included)."""
+    if isinstance(error, (OSError, ValueError, RuntimeError, LookupError)):
+        return True
+    return type(error).__name__ == "PanicException"
+
+
+def guarded(folder: Path, action: Callable[[], T]) -> T:
+    """Run an action on a table and turn any fault of the storage into one sentence.
+
+    Args:
+        folder: the memory's folder, named in the sentence.
+        action: what to do.
+
+    Raises:
+        CorruptMemoryError: when the table cannot be read.
+    """
+    try:
+        return action()
+    except BaseException as error:
+        if not is_lance_fault(error):
+            raise
+        raise corrupt(folder, error) from error
+
+
+def corrupt(folder: Path, error: BaseException | None = None) -> CorruptMemoryError:
+    """The error for a memory that cannot be read, with the remedy."""
+    detail = ""
+    if error is not None and (lines := [line.strip() for line in str(error).splitlines() if line.strip()]):
+        detail = f" ({lines[0][:160].rstrip('.')})"
+    return CorruptMemoryError(
+        f"The memory in {folder} is damaged and cannot be read{detail}; "
+        "move that folder away and run `funes index` to build it again from the traces."
+    )

@@ -1,0 +1,273 @@
+"""Reading a memory: candidates by words and by vector, token codes, rows, sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from funes.chunking import Chunk
+from funes.errors import CorruptMemoryError, NoMemoryError
+from funes.memory.counts import PieceCounts, count_pieces
+from funes.memory.filters import Filter
+from funes.memory.handle import TableHandle
+from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
+from funes.memory.sessions import SessionSummary, summarize
+from funes.memory.statistics import MemoryStatistics, collect
+from funes.memory.uri import resolve
+from funes.memory.words import WordQuery, lance_query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IDS_AT_ONCE = 1000
+FLAT_VECTORS = 30_000
+"""Up to this many rows a vector search without an index is fast enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCodes:
+    """What late interaction needs of one passage.
+
+    Attributes:
+        codes: `(tokens, 32)` uint8, the quantised token vectors; None for a passage that has none.
+        pieces: `(tokens,)` uint16, the word piece of each kept token.
+    """
+
+    codes: npt.NDArray[np.uint8] | None
+    pieces: npt.NDArray[np.uint16]
+
+
+class MemoryReader:
+    """An open memory. Queries reuse its handles; `refresh` moves on to what was written since.
+
+    Attributes:
+        label: what the user calls the memory.
+        folder: where its tables are.
+    """
+
+    def __init__(self, label: str, folder: Path) -> None:
+        self.label = label
+        self.folder = folder
+        self._chunks = TableHandle(folder, CHUNKS)
+        self._vectors: TableHandle | None = None
+        self._open_vectors()
+        self._counts: PieceCounts | None = None
+        if not self._chunks.columns >= REQUIRED_COLUMNS:
+            raise CorruptMemoryError(f"{folder / CHUNKS} is a table, but not one of a funes memory.")
+
+    @classmethod
+    def open(cls, location: str | None = None) -> MemoryReader:
+        """Open a memory for reading.
+
+        Args:
+            location: None or `local`, or the path of a memory's folder.
+
+        Raises:
+            NoMemoryError: when there is nothing there yet.
+            CorruptMemoryError: when what is there cannot be read.
+        """
+        place = resolve(location)
+        chunks = place.folder / CHUNKS
+        if not chunks.is_dir():
+            raise NoMemoryError(_missing(place.label, place.folder))
+        if not any((chunks / "_versions").glob("*.manifest")):
+            if any(chunks.rglob("*.lance")):
+                raise CorruptMemoryError(
+                    f"The memory in {place.folder} is damaged: its table has data but no version of it; "
+                    "move that folder away and run `funes index` to build it again from the traces."
+                )
+            raise NoMemoryError(_missing(place.label, place.folder))
+        return cls(place.label, place.folder)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Versions of the two tables, 0 for a missing vectors table."""
+        return self._chunks.version, self._vectors.version if self._vectors else 0
+
+    @property
+    def model(self) -> str | None:
+        """Id of the model that made the vectors, None without vectors."""
+        if self._vectors is None:
+            return None
+        metadata = self._vectors.dataset.schema.metadata or {}
+        if stamp := metadata.get(b"funes:model"):
+            return str(stamp.decode())
+        row = self._vectors.scan(["model"], limit=1)
+        return str(row.column("model")[0].as_py()) if row.num_rows else None
+
+    def refresh(self) -> bool:
+        """Move on to the newest version of each table; says whether anything is new."""
+        changed = self._vectors.refresh() if self._vectors else self._open_vectors()
+        changed = self._chunks.refresh() or changed
+        if changed:
+            self._counts = None
+        return changed
+
+    def words(self, query: WordQuery | str, where: Filter, limit: int) -> list[tuple[str, float]]:
+        """Passages that contain any of the words, best first.
+
+        Args:
+            query: words in any form (prose, code, punctuation), or a weighted combination.
+            where: conditions, applied before ranking.
+            limit: most results.
+
+        Returns:
+            `(id, BM25 score)` pairs; empty when the query contains no word.
+        """
+        compiled = lance_query(query)
+        if compiled is None or limit <= 0:
+            return []
+        rows = self._chunks.scan(
+            ["id", "_score"],
+            where.passages(self._copies(where)),
+            full_text_query=compiled,
+            limit=limit,
+        )
+        return _ranked(rows, rows.column("_score").to_pylist())
+
+    def phrases(self, phrases: Sequence[str], where: Filter, limit: int) -> list[tuple[str, float]]:
+        """Passages that contain any of the phrases word for word (case and inflection apart), best first."""
+        return self.words(WordQuery(phrases=tuple((phrase, 1.0) for phrase in phrases)), where, limit)
+
+    def nearest(self, vector: npt.NDArray[np.float32], where: Filter, limit: int) -> list[tuple[str, float]]:
+        """Passages whose dense vectors are nearest.
+
+        Args:
+            vector: `(384,)` float32, unit length.
+            where: conditions, applied before ranking.
+            limit: most results.
+
+        Returns:
+            `(id, cosine similarity)` pairs, best first.
+        """
+        if self._vectors is None or limit <= 0:
+            return []
+        search = {
+            "column": "vector",
+            "q": np.asarray(vector, dtype=np.float32),
+            "k": limit,
+            "metric": "cosine",
+            **self._probes(),
+        }
+        rows = self._vectors.scan(["id", "_distance"], where.sql(self._copies(where)), nearest=search)
+        distances = rows.column("_distance").to_pylist()
+        return _ranked(rows, [1.0 - distance for distance in distances])
+
+    def codes(self, ids: Iterable[str]) -> dict[str, TokenCodes]:
+        """Token codes and word pieces of embedded passages; ids that have no row are left out."""
+        if self._vectors is None:
+            return {}
+        found: dict[str, TokenCodes] = {}
+        for rows in self._by_id(self._vectors, ["id", "codes", "pieces"], ids):
+            columns = (rows.column(name).to_pylist() for name in ("id", "codes", "pieces"))
+            for identifier, codes, pieces in zip(*columns, strict=True):
+                matrix = None if codes is None else np.frombuffer(codes, np.uint8).reshape(-1, 32)
+                found[identifier] = TokenCodes(matrix, np.frombuffer(pieces or b"", "<u2"))
+        return found
+
+    def rows(self, ids: Iterable[str]) -> dict[str, Chunk]:
+        """The stored passages with these ids, text included."""
+        found: dict[str, Chunk] = {}
+        for rows in self._by_id(self._chunks, CHUNK_COLUMNS, ids):
+            for chunk in table_rows(rows):
+                if chunk.text is not None:
+                    found.setdefault(chunk.id, chunk)
+        return found
+
+    def copies(self, session_id: str) -> list[str]:
+        """Ids of passages that a session contains but another session stores."""
+        rows = self._chunks.scan(["id"], f"session_id = {quoted(session_id)} AND text IS NULL")
+        return list(dict.fromkeys(rows.column("id").to_pylist()))
+
+    def session_chunks(self, session_id: str, first: int | None = None, last: int | None = None) -> list[Chunk]:
+        """A session's passages in order, with their text wherever it is stored.
+
+        Args:
+            session_id: the full id.
+            first, last: bounds on `seq`, both inclusive.
+        """
+        condition = f"session_id = {quoted(session_id)} AND seq >= {max(0, first or 0)}"
+        if last is not None:
+            condition += f" AND seq <= {last}"
+        chunks = table_rows(self._chunks.scan(CHUNK_COLUMNS, condition))
+        absent = [chunk.id for chunk in chunks if chunk.text is None]
+        originals = self.rows(absent) if absent else {}
+        for chunk in chunks:
+            if chunk.text is None and chunk.id in originals:
+                chunk.text = originals[chunk.id].text
+        chunks = [chunk for chunk in chunks if chunk.text is not None]
+        chunks.sort(key=lambda chunk: (chunk.seq, chunk.block_idx, chunk.split_idx))
+        return chunks
+
+    def find_sessions(self, prefix: str) -> list[str]:
+        """Full ids of the sessions that start with a prefix, sorted; an exact match alone when there is one."""
+        import pyarrow.compute as pc
+
+        identifiers = pc.unique(self._chunks.scan(["session_id"]).column("session_id")).to_pylist()
+        if prefix in identifiers:
+            return [prefix]
+        return sorted(identifier for identifier in identifiers if identifier.startswith(prefix))
+
+    def sessions(self, where: Filter | None = None, limit: int | None = None) -> list[SessionSummary]:
+        """Summaries of the sessions that have a passage meeting the conditions, latest activity first."""
+        return summarize(self._chunks, where or Filter(), limit)
+
+    def piece_counts(self) -> tuple[npt.NDArray[np.int64], int]:
+        """How rare each word piece is.
+
+        Returns:
+            `(30522,)` int64: number of rows with codes that contain the piece; and the number of such rows.
+        """
+        if self._counts is None:
+            self._counts = count_pieces(self.folder, self._vectors)
+        return self._counts.frequencies, self._counts.rows
+
+    def statistics(self) -> MemoryStatistics:
+        """What the memory holds."""
+        return collect(self.label, self.folder, self._chunks, self._vectors)
+
+    def _copies(self, where: Filter) -> list[str]:
+        return self.copies(where.session) if where.session else []
+
+    def _by_id(self, table: TableHandle, columns: Sequence[str], ids: Iterable[str]) -> Iterable[pa.Table]:
+        wanted = list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), IDS_AT_ONCE):
+            part = wanted[start : start + IDS_AT_ONCE]
+            yield table.scan(columns, f"id IN ({quoted_list(part)})")
+
+    def _open_vectors(self) -> bool:
+        if not any((self.folder / VECTORS / "_versions").glob("*.manifest")):
+            return False
+        self._vectors = TableHandle(self.folder, VECTORS)
+        return True
+
+    def _probes(self) -> dict[str, Any]:
+        """All partitions are probed and the best re-scored exactly: quantised search then loses nothing."""
+        return {"nprobes": 4096, "refine_factor": 5}
+
+
+def table_rows(table: pa.Table) -> list[Chunk]:
+    """Chunks of a table's rows."""
+    from funes.memory.schema import table_to_chunks
+
+    return table_to_chunks(table)
+
+
+def _ranked(rows: pa.Table, scores: list[float]) -> list[tuple[str, float]]:
+    """Best first; a passage that matches twice counts once."""
+    best: dict[str, float] = {}
+    for identifier, score in zip(rows.column("id").to_pylist(), scores, strict=True):
+        if score > best.get(identifier, float("-inf")):
+            best[identifier] = score
+    return sorted(best.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _missing(label: str, folder: Path) -> str:
+    if label == "local":
+        return f"There is no memory in {folder} yet; run `funes index` to make one from this machine's sessions."
+    return f"There is no memory in {folder}; name the folder of one, or run `funes index` to make a local one."
