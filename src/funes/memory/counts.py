@@ -35,7 +35,7 @@ class PieceCounts:
 
     @classmethod
     def empty(cls) -> PieceCounts:
-        """Counts of nothing."""
+        """Start from nothing."""
         return cls(np.zeros(VOCABULARY, np.int64), 0)
 
     def add(self, pieces: npt.NDArray[Any]) -> None:
@@ -64,7 +64,7 @@ class PieceCounts:
 
 
 def count_pieces(folder: Path, vectors: TableHandle | None) -> PieceCounts:
-    """The counts of a memory, from the file when it covers nine tenths of the rows, else by reading them all."""
+    """Take the counts of a memory from the file when it covers nine tenths of the rows, else read them all."""
     if vectors is None:
         return PieceCounts.empty()
     coded = vectors.attempt(lambda: int(vectors.dataset.count_rows("codes IS NOT NULL")))

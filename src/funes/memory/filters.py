@@ -36,7 +36,7 @@ class Filter:
     until: datetime | None = None
 
     def sql(self, copies: Sequence[str] = ()) -> str | None:
-        """The conditions as an SQL expression over the filter columns, None when nothing is restricted.
+        """Render the conditions as an SQL expression over the filter columns, None when nothing is restricted.
 
         Args:
             copies: ids of passages that the session named by `session` contains but another one stores.
@@ -79,7 +79,7 @@ class Filter:
 
 
 def _below(column: str, folder: str) -> str:
-    """A path column is the folder or lies below it, in either spelling of the separator."""
+    """Render: a path column is the folder or lies below it, in either spelling of the separator."""
     stem = folder.rstrip("/\\")
     if not stem:
         return f"starts_with({column}, {quoted(folder)})"
@@ -90,6 +90,6 @@ def _below(column: str, folder: str) -> str:
 
 
 def _timestamp(moment: datetime) -> str:
-    """An aware time as an SQL literal; a naive one counts as UTC."""
+    """Render a time as an SQL literal; a naive one counts as UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return f"timestamp '{aware.astimezone(UTC).strftime('%Y-%m-%dT%H:%M:%S.%f')}+00:00'"

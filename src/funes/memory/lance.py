@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def lance_module() -> Any:
-    """The `lance` module, with its log limited to errors."""
+    """Import `lance`, with its log limited to errors."""
     os.environ.setdefault("LANCE_LOG", "error")
     import lance
 
@@ -50,7 +50,7 @@ def guarded(folder: Path, action: Callable[[], T]) -> T:
 
 
 def corrupt(folder: Path, error: BaseException | None = None) -> CorruptMemoryError:
-    """The error for a memory that cannot be read, with the remedy."""
+    """Make the error for a memory that cannot be read, with the remedy."""
     detail = ""
     if error is not None and (lines := [line.strip() for line in str(error).splitlines() if line.strip()]):
         detail = f" ({lines[0][:160].rstrip('.')})"

@@ -15,7 +15,7 @@ from funes.errors import CorruptMemoryError, NoMemoryError
 from funes.memory.counts import PieceCounts, count_pieces
 from funes.memory.filters import Filter
 from funes.memory.handle import TableHandle
-from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
+from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
 from funes.memory.sessions import SessionSummary, summarize
 from funes.memory.statistics import MemoryStatistics, collect
 from funes.memory.uri import resolve
@@ -171,7 +171,7 @@ class MemoryReader:
         return found
 
     def rows(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        """The stored passages with these ids, text included."""
+        """Read the stored passages with these ids, text included."""
         found: dict[str, Chunk] = {}
         for rows in self._by_id(self._chunks, CHUNK_COLUMNS, ids):
             for chunk in table_rows(rows):
@@ -181,15 +181,16 @@ class MemoryReader:
 
     def copies(self, session_id: str) -> list[str]:
         """Ids of passages that a session contains but another session stores."""
-        rows = self._chunks.scan(["id"], f"session_id = {quoted(session_id)} AND text IS NULL")
+        rows = self._chunks.scan(["id"], f"session_id = {quoted(session_id)} AND {self._is_reference()}")
         return list(dict.fromkeys(rows.column("id").to_pylist()))
 
     def session_chunks(self, session_id: str, first: int | None = None, last: int | None = None) -> list[Chunk]:
-        """A session's passages in order, with their text wherever it is stored.
+        """Read a session's passages in order, with their text wherever it is stored.
 
         Args:
             session_id: the full id.
-            first, last: bounds on `seq`, both inclusive.
+            first: lowest `seq` to read.
+            last: highest `seq` to read, inclusive; None for no bound.
         """
         condition = f"session_id = {quoted(session_id)} AND seq >= {max(0, first or 0)}"
         if last is not None:
@@ -199,7 +200,7 @@ class MemoryReader:
         originals = self.rows(absent) if absent else {}
         for chunk in chunks:
             if chunk.text is None and chunk.id in originals:
-                chunk.text = originals[chunk.id].text
+                chunk.text, chunk.offset = originals[chunk.id].text, originals[chunk.id].offset
         chunks = [chunk for chunk in chunks if chunk.text is not None]
         chunks.sort(key=lambda chunk: (chunk.seq, chunk.block_idx, chunk.split_idx))
         return chunks
@@ -228,8 +229,11 @@ class MemoryReader:
         return self._counts.frequencies, self._counts.rows
 
     def statistics(self) -> MemoryStatistics:
-        """What the memory holds."""
+        """Count what the memory holds."""
         return collect(self.label, self.folder, self._chunks, self._vectors)
+
+    def _is_reference(self) -> str:
+        return f"offset = {REFERENCE}" if "offset" in self._chunks.columns else "text IS NULL"
 
     def _copies(self, where: Filter) -> list[str]:
         return self.copies(where.session) if where.session else []

@@ -55,6 +55,9 @@ CHUNK_COLUMNS = (
     "ruleset",
 )
 FILTER_COLUMNS = ("session_id", "workdir", "repo", "branch", "ts", "role", "block_type", "harness")
+REFERENCE = -1
+"""`offset` of a row whose text is null: a small column, so that such rows are found without reading any text."""
+
 REQUIRED_COLUMNS = frozenset({"id", "text", "session_id", "turn_uuid", "block_type"})
 """Without these a table is no memory; the others have defaults, since another program's memory may lack them."""
 
@@ -132,10 +135,15 @@ def header_row(
     ts: Any,
     ruleset: str,
 ) -> Chunk:
-    """The row that carries a session's title, parent and kind.
+    """Make the row that carries a session's title, parent and kind.
 
     Args:
-        session_id, harness, workdir, repo, branch, source_path: as in the session's other rows.
+        session_id: the session.
+        harness: its facet.
+        workdir: where it began.
+        repo: its repository.
+        branch: its branch at the start.
+        source_path: the file it was read from.
         title: the session's name, redacted; may be empty.
         parent_id: the session that it was spawned or forked from, or empty.
         kind: `main`, `subagent` or `fork`.
@@ -176,7 +184,7 @@ def tier_of(block_type: str) -> int:
 
 
 def quoted(value: str) -> str:
-    """A string as an SQL literal."""
+    """Render a string as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 

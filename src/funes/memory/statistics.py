@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from funes.memory.schema import CHUNKS, SESSION_TYPE, VECTORS, quoted
+
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from funes.memory.handle import TableHandle
 
 
@@ -56,5 +62,68 @@ class MemoryStatistics:
 
 
 def collect(label: str, folder: Path, chunks: TableHandle, vectors: TableHandle | None) -> MemoryStatistics:
-    """Count everything."""
-    raise NotImplementedError
+    """Count everything that a memory holds, without reading its text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = MemoryStatistics(label, folder)
+    rows = chunks.scan(
+        ["id", "session_id", "harness", "block_type", "ts", "offset", "ruleset"],
+        f"block_type != {quoted(SESSION_TYPE)}",
+    )
+    if "offset" in rows.column_names:
+        own = rows.filter(pc.greater_equal(rows.column("offset"), 0))
+    else:
+        own = rows
+    found.passages, found.copies = own.num_rows, rows.num_rows - own.num_rows
+    found.passages_by_type = _tally(own, "block_type")
+    found.rulesets = _tally(own, "ruleset")
+    found.passages_by_harness = _tally(own, "harness")
+    pairs = rows.group_by([name for name in ("session_id", "harness") if name in rows.column_names]).aggregate([])
+    found.sessions = pc.count_distinct(rows.column("session_id")).as_py()
+    found.sessions_by_harness = _tally(pairs, "harness")
+    if rows.num_rows and "ts" in rows.column_names:
+        bounds = pc.min_max(rows.column("ts")).as_py()
+        found.first_ts, found.last_ts = bounds["min"], bounds["max"]
+    embedded = pa.chunked_array([], pa.string())
+    if vectors is not None:
+        present = vectors.scan(["id", "model"])
+        embedded = present.column("id")
+        found.models = sorted(pc.unique(present.column("model")).to_pylist())
+    found.embedded = len(embedded)
+    waiting = own.filter(pc.invert(pc.is_in(own.column("id"), embedded.combine_chunks())))
+    found.waiting, found.waiting_by_type = waiting.num_rows, _tally(waiting, "block_type")
+    found.bytes_text = _size(folder / CHUNKS, indexes=False)
+    found.bytes_vectors = _size(folder / VECTORS, indexes=False)
+    found.bytes_indexes = _size(folder / CHUNKS, indexes=True) + _size(folder / VECTORS, indexes=True)
+    manifests = [_manifests(folder / name) for name in (CHUNKS, VECTORS)]
+    found.versions = (len(manifests[0]), len(manifests[1]))
+    if manifests[0]:
+        found.last_indexed = datetime.fromtimestamp(max(path.stat().st_mtime for path in manifests[0]), UTC)
+    return found
+
+
+def _tally(table: pa.Table, column: str) -> dict[str, int]:
+    """Count the rows by the values of a column, most frequent first."""
+    import pyarrow.compute as pc
+
+    if column not in table.column_names:
+        return {}
+    counts = [(item["values"] or "", item["counts"]) for item in pc.value_counts(table.column(column)).to_pylist()]
+    return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
+
+
+def _manifests(table: Path) -> list[Path]:
+    return list((table / "_versions").glob("*.manifest"))
+
+
+def _size(table: Path, *, indexes: bool) -> int:
+    """Add up the bytes of a table's files: those of its indexes, or all the others."""
+    total = 0
+    for folder, _, files in os.walk(table):
+        inside = "_indices" in Path(folder).relative_to(table).parts
+        if inside == indexes:
+            for name in files:
+                with contextlib.suppress(FileNotFoundError):  # a writer cleans up while this walks
+                    total += os.stat(os.path.join(folder, name)).st_size
+    return total

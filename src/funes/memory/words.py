@@ -38,7 +38,7 @@ def has_words(text: str) -> bool:
 
 
 def lance_query(query: WordQuery | str) -> Any:
-    """The Lance query for a word query, or None when it contains no word at all."""
+    """Make the Lance query for a word query, or None when it contains no word at all."""
     from lance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
 
     if isinstance(query, str):
@@ -58,7 +58,7 @@ def lance_query(query: WordQuery | str) -> Any:
 
 
 def _weighted(clause: Any, weight: float) -> Any:
-    """A phrase cannot carry a weight of its own in Lance; a whole number is reached by repeating it."""
+    """Repeat a phrase, which cannot carry a weight of its own in Lance."""
     from lance.query import BooleanQuery, Occur
 
     times = max(1, min(8, round(weight)))
