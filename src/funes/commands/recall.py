@@ -1,0 +1,64 @@
+"""`funes recall`: the passages that answer a question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from funes.commands.opened import NO_MODEL, OpenMemory
+from funes.errors import FunesError
+from funes.search.model import RecallOptions, RecallResult
+
+if TYPE_CHECKING:
+    from funes.memory.filters import Filter
+
+MAX_K = 200
+MAX_NEIGHBORS = 20
+
+
+def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResult:
+    """Run one recall.
+
+    Args:
+        memory: where to search.
+        query: a question, words, an identifier or an error message.
+        options: how; `options.where.session` may be the beginning of an id.
+
+    Returns:
+        The hits, and notes that say what kept the search from being complete.
+
+    Raises:
+        FunesError: for a blank query, options out of range, or a memory that cannot be read.
+    """
+    query = _checked(query, options)
+    reader = memory.reader()
+    where = with_full_session(memory, options.where)
+    options = replace(options, where=where, candidates=max(options.candidates, options.k))
+    from funes.search.pipeline import recall as search
+
+    encoder = memory.encoder()
+    result = search(reader, encoder, query, options)
+    if encoder is None and NO_MODEL not in result.notes:
+        result.notes.insert(0, NO_MODEL)
+    return result
+
+
+def with_full_session(memory: OpenMemory, where: Filter) -> Filter:
+    """The conditions with the session's full id in the place of its beginning."""
+    return replace(where, session=memory.session(where.session)) if where.session else where
+
+
+def _checked(query: str, options: RecallOptions) -> str:
+    """The query as text that can be encoded."""
+    query = query.encode("utf-8", "replace").decode().replace("\0", " ").strip()
+    if not query:
+        raise FunesError("The question is empty; say what to look for, as in `funes recall \"why did we drop the cache\"`.")
+    if not 1 <= options.k <= MAX_K:
+        raise FunesError(f"The number of hits (k) is {options.k}; it has to be between 1 and {MAX_K}.")
+    if not 0 <= options.neighbors <= MAX_NEIGHBORS:
+        raise FunesError(f"The number of neighbours is {options.neighbors}; it has to be between 0 and {MAX_NEIGHBORS}.")
+    if options.candidates < 1:
+        raise FunesError(f"The number of candidates is {options.candidates}; it has to be at least 1.")
+    if options.half_life_days is not None and not options.half_life_days >= 0:
+        raise FunesError(f"The half-life is {options.half_life_days} days; it has to be 0 (no recency) or more.")
+    return query

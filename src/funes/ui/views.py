@@ -1,0 +1,95 @@
+"""What the read commands return and every format renders: plain data, no text layout, no storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from funes.memory.sessions import SessionSummary
+
+
+@dataclass(slots=True)
+class BlockView:
+    """One whole block: its type, its text (splits stitched), and the tool's name for tool blocks."""
+
+    type: str
+    text: str
+    tool_name: str = ""
+
+
+@dataclass(slots=True)
+class TurnView:
+    """One turn of a session with its blocks in order."""
+
+    uuid: str
+    seq: int
+    ts: datetime | None
+    role: str
+    blocks: list[BlockView] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Characters of all its blocks."""
+        return sum(len(block.text) for block in self.blocks)
+
+
+@dataclass(slots=True)
+class SessionList:
+    """Sessions of one memory, newest first; `more` says that the limit left some out."""
+
+    label: str
+    sessions: list[SessionSummary]
+    more: bool = False
+
+
+@dataclass(slots=True)
+class Reading:
+    """A stretch of a session, for `get`.
+
+    Attributes:
+        label: name of the memory.
+        session: the session read.
+        turns: the turns, in order. May end early when the reader asked for no more than a format can show.
+        last: seq of the last turn that was asked for, whether `turns` reaches it or not; -1 for an empty stretch.
+        offset: characters of the first turn to leave out, counted over its blocks' texts in order.
+        target: uuid of the turn that was asked for by name, empty for a range.
+    """
+
+    label: str
+    session: SessionSummary
+    turns: list[TurnView]
+    last: int
+    offset: int = 0
+    target: str = ""
+
+
+@dataclass(slots=True)
+class Match:
+    """One place where the text of `scan` stands.
+
+    Attributes:
+        at: position in the block, in characters.
+        before, after: text around it, cut to a bounded length.
+    """
+
+    turn_uuid: str
+    seq: int
+    ts: datetime | None
+    role: str
+    block_type: str
+    tool_name: str
+    at: int
+    before: str
+    match: str
+    after: str
+
+
+@dataclass(slots=True)
+class ScanResult:
+    """Matches of an exact text in one session, in order; `total` counts also those past the limit."""
+
+    label: str
+    session: SessionSummary
+    literal: str
+    matches: list[Match]
+    total: int
