@@ -24,6 +24,7 @@ def rendered() -> dict[str, str]:
     files: dict[str, str] = {}
     for one in scripts.values():
         for path, text in MODULES[one.header["harness"]].Renderer(one, scripts).render().items():
+            path = f"sessions/{path}"
             files[path] = files.get(path, "") + text
     files["questions.jsonl"] = questions(scripts)
     return files
@@ -49,7 +50,7 @@ def questions(scripts: dict[str, script.Script]) -> str:
 
 def committed() -> set[str]:
     """Paths of the rendered files that lie below `examples/` now."""
-    found = {p.relative_to(HERE).as_posix() for name in MODULES for p in (HERE / name).rglob("*") if p.is_file()}
+    found = {p.relative_to(HERE).as_posix() for p in (HERE / "sessions").rglob("*") if p.is_file()}
     return found | {"questions.jsonl"}
 
 
