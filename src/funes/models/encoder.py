@@ -1,0 +1,208 @@
+"""Text to vectors: the one object that search and indexing use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from funes.errors import ModelMissingError
+from funes.models import codes, threads
+from funes.models import fetch as fetching
+from funes.models.bert import Bert, BertConfig
+from funes.models.fetch import Progress
+from funes.models.pinned import MINILM, TOKENIZER, WEIGHTS
+from funes.models.safetensors import read_tensors
+from funes.models.tokens import Pieces, Tokens
+
+Floats = NDArray[np.float32]
+
+MODEL_ID = MINILM.model_id
+
+_BATCH = 1536  # tokens of one packed forward pass: enough for fast multiplications, few enough for the cache
+
+
+@dataclass(slots=True)
+class PassageEncodings:
+    """What is stored of passages.
+
+    Attributes:
+        dense: (n, 384) float32, unit rows: the passages' sentence vectors.
+        codes: per passage (tokens, 32) uint8, the kept tokens' vectors; None when they were not asked for.
+        pieces: per passage (tokens,) uint16, the kept tokens' word pieces, aligned with `codes`.
+    """
+
+    dense: Floats
+    codes: list[codes.Codes] | None
+    pieces: list[Pieces]
+
+
+@dataclass(slots=True)
+class QueryEncoding:
+    """What a query is compared by.
+
+    Attributes:
+        dense: (384,) float32, unit length.
+        tokens: (q, 128) float32, unit rows, in the codes' space.
+        static: (q, 128) float32, unit rows, in the word pieces' space.
+        pieces: (q,) uint16, aligned with both.
+    """
+
+    dense: Floats
+    tokens: Floats
+    static: Floats
+    pieces: Pieces
+
+
+class Encoder:
+    """The pinned model: tokenizer, forward pass, projections. Safe to use from several threads.
+
+    Args:
+        folder: the folder with the pinned model's files.
+    """
+
+    model_id = MODEL_ID
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self.tokens = Tokens(folder / TOKENIZER)
+
+    @cached_property
+    def _bert(self) -> Bert:
+        return Bert(read_tensors(self._folder / WEIGHTS), BertConfig(heads=12))
+
+    @cached_property
+    def _kept(self) -> NDArray[np.bool_]:
+        """Which word pieces' tokens are stored: those with a letter or digit, in any script; no special tokens."""
+        return np.array(
+            [not (name.startswith("[") and name.endswith("]") and len(name) > 2) and any(map(str.isalnum, name)) for name in self.tokens.names]
+        )
+
+    def encode_passages(self, texts: Sequence[str], with_codes: bool = True) -> PassageEncodings:
+        """Sentence vectors and token codes of passages, on every core.
+
+        Args:
+            texts: the passages, any characters; what follows the 256th word piece is not seen.
+            with_codes: whether token codes are made (tool output has none).
+        """
+        pieces = self.tokens.encode(texts)
+        dense = np.zeros((len(texts), self._bert.width), np.float32)
+        token_codes: list[codes.Codes] = [np.zeros((0, codes.BYTES), np.uint8)] * len(texts)
+        kept = [self._kept[ids] for ids in pieces]
+
+        def work(batch: list[int]) -> None:
+            states = self._bert.hidden_states([pieces[i] for i in batch])
+            for i, state in zip(batch, states, strict=True):
+                dense[i] = _pooled(state)
+            if with_codes:
+                made = codes.quantize(np.concatenate([state[kept[i]] for i, state in zip(batch, states, strict=True)]))
+                ends = np.cumsum([int(kept[i].sum()) for i in batch])
+                for i, part in zip(batch, np.split(made, ends[:-1]), strict=True):
+                    token_codes[i] = part
+
+        self._spread(work, _batches([len(ids) for ids in pieces]))
+        return PassageEncodings(dense, token_codes if with_codes else None, [ids[keep] for ids, keep in zip(pieces, kept, strict=True)])
+
+    def encode_query(self, text: str) -> QueryEncoding:
+        """What a query is compared by; tokens that passages do not store are left out unless nothing else is left."""
+        ids = self.tokens.encode([text])[0]
+        with threads.one_blas_thread():
+            states = self._bert.hidden_states([ids])[0]
+            keep = self._kept[ids]
+            pieces = ids[keep]
+            return QueryEncoding(_pooled(states), codes.project(states[keep]), self.static_matrix(pieces), pieces)
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """The kept word pieces of each text, as `encode_passages` gives them, without a forward pass."""
+        return [ids[self._kept[ids]] for ids in self.tokens.encode(texts)]
+
+    def kept_states(self, texts: Sequence[str]) -> tuple[list[Floats], list[Pieces]]:
+        """The kept tokens' last hidden states, uncompressed, and their word pieces: what projections are fitted on.
+
+        Returns:
+            Per text a (tokens, 384) float32 array, and the aligned (tokens,) word-piece ids.
+        """
+        pieces = self.tokens.encode(texts)
+        states: list[Floats] = [np.zeros((0, self._bert.width), np.float32)] * len(texts)
+
+        def work(batch: list[int]) -> None:
+            for i, state in zip(batch, self._bert.hidden_states([pieces[i] for i in batch]), strict=True):
+                states[i] = state[self._kept[pieces[i]]]
+
+        self._spread(work, _batches([len(ids) for ids in pieces]))
+        return states, [ids[self._kept[ids]] for ids in pieces]
+
+    def word_vectors(self, pieces: Pieces) -> Floats:
+        """Word pieces' input vectors as the checkpoint has them, (t, 384) float32."""
+        return cast(Floats, self._bert.words[pieces])
+
+    def static_matrix(self, pieces: Pieces) -> Floats:
+        """Word pieces' input vectors in their own space, for passages that have no codes.
+
+        Args:
+            pieces: (t,) word-piece ids.
+
+        Returns:
+            (t, 128) float32, unit rows.
+        """
+        return codes.project(cast(Floats, self._bert.words[pieces]), "pieces")
+
+    def _spread(self, work: Callable[[list[int]], None], batches: list[list[int]]) -> None:
+        count = min(threads.workers(), len(batches))
+        with threads.one_blas_thread():
+            if count <= 1:
+                for batch in batches:
+                    work(batch)
+            else:
+                with ThreadPoolExecutor(count) as pool:
+                    for _ in pool.map(work, batches):
+                        pass
+
+
+def _pooled(states: Floats) -> Floats:
+    """Mean of the token states, scaled to length 1."""
+    mean = states.mean(axis=0)
+    mean /= max(float(np.linalg.norm(mean)), 1e-12)
+    return cast(Floats, mean)
+
+
+def _batches(lengths: Sequence[int]) -> list[list[int]]:
+    """Passages by length, longest first, in groups of about `_BATCH` tokens."""
+    batches: list[list[int]] = []
+    size = _BATCH
+    for index in np.argsort(-np.asarray(lengths, np.int64), kind="stable").tolist():
+        if size + lengths[index] > _BATCH:
+            batches.append([])
+            size = 0
+        batches[-1].append(index)
+        size += lengths[index]
+    return batches
+
+
+def model_available() -> bool:
+    """Whether the pinned model is on this machine."""
+    return fetching.find(MINILM) is not None
+
+
+def load_encoder(*, fetch: bool, progress: Progress | None = None) -> Encoder:
+    """The encoder of the pinned model.
+
+    Args:
+        fetch: whether the model may be downloaded when it is not on this machine.
+        progress: called with the name of what is fetched, bytes so far and bytes in all (0 when unknown).
+
+    Raises:
+        ModelMissingError: the model is not on this machine and cannot or may not be fetched.
+    """
+    folder = fetching.ensure(MINILM, progress) if fetch else fetching.find(MINILM)
+    if folder is None:
+        raise ModelMissingError("The model is not on this machine yet: run `funes index` while online to fetch it (91 MB, once).")
+    return Encoder(folder)

