@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funes.memory.schema import CHUNKS, SESSION_TYPE, VECTORS, quoted
+from funes.memory.schema import CHUNKS, REFERENCE, SESSION_TYPE, VECTORS, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,10 +71,7 @@ def collect(label: str, folder: Path, chunks: TableHandle, vectors: TableHandle 
         ["id", "session_id", "harness", "block_type", "ts", "offset", "ruleset"],
         f"block_type != {quoted(SESSION_TYPE)}",
     )
-    if "offset" in rows.column_names:
-        own = rows.filter(pc.greater_equal(rows.column("offset"), 0))
-    else:
-        own = rows
+    own = rows.filter(pc.not_equal(rows.column("offset"), REFERENCE)) if "offset" in rows.column_names else rows
     found.passages, found.copies = own.num_rows, rows.num_rows - own.num_rows
     found.passages_by_type = _tally(own, "block_type")
     found.rulesets = _tally(own, "ruleset")

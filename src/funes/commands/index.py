@@ -1,0 +1,231 @@
+"""`funes index`: traces become a memory. Words first, vectors behind, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from funes.commands.indexing.discovery import Found, discover, find_harnesses, still_to_read
+from funes.commands.indexing.report import FoundHarness, IndexOptions, IndexReport, NoProgress, Progress
+from funes.commands.indexing.state import UNKNOWN, IndexState, TraceOutcome, TraceState
+from funes.errors import FunesError, LockedError, ModelMissingError
+from funes.memory.identity import newest_version, read_identity
+from funes.memory.lock import WAIT_SECONDS
+from funes.paths import memory_folder, state_file
+
+if TYPE_CHECKING:
+    from funes.commands.indexing.reading import ReadJob
+    from funes.commands.indexing.words import WordsPhase
+
+DEFAULT_BUDGET = 60.0
+
+Confirm = Callable[[list[FoundHarness]], bool]
+
+__all__ = ["Confirm", "FoundHarness", "IndexOptions", "IndexReport", "NoProgress", "Progress", "run_index"]
+
+
+def run_index(options: IndexOptions, progress: Progress | None = None, confirm: Confirm | None = None) -> IndexReport:
+    """Bring the local memory up to date with the traces.
+
+    Args:
+        options: what to index.
+        progress: told how far it is; None to work silently.
+        confirm: asked, with what was found, before everything found is indexed; needed for an interactive run
+            without a path, a harness or `yes`.
+
+    Returns:
+        What was done. `interrupted` is set after Ctrl-C, in which case the caller exits with 130.
+
+    Raises:
+        FunesError: when there is nothing to index, or not said what.
+        LockedError: when another process is writing and did not end within a few seconds.
+        CorruptMemoryError: when the memory cannot be read.
+    """
+    _check(options)
+    if options.path is None and options.harness is None and not options.yes:
+        found = find_harnesses()
+        if not found:
+            raise FunesError(_nothing_found(None))
+        if confirm is None or not confirm(found):
+            raise FunesError("Nothing was indexed.")
+    with _interruptible() as stop:
+        return _Run(options, progress or NoProgress(), stop).run()
+
+
+class _Run:
+    """One run: look, read, store, embed."""
+
+    def __init__(self, options: IndexOptions, progress: Progress, stop: Callable[[], bool]) -> None:
+        self.options = options
+        self.progress = progress
+        self.stop = stop
+        self.report = IndexReport()
+        self.folder = memory_folder()
+
+    def run(self) -> IndexReport:
+        began = time.monotonic()
+        with IndexState(state_file()) as state:
+            found = discover(self.options, self._earlier(state))
+            self._tell(found)
+            if found.jobs or found.unrecognised:
+                self._words(state, found)
+            self.report.words_seconds = time.monotonic() - began
+            began = time.monotonic()
+            if not self.stop():
+                self._vectors(state)
+            self.report.vectors_seconds = time.monotonic() - began
+            if self.report.waiting is None and state.waiting != UNKNOWN:
+                self.report.waiting = state.waiting
+        self.report.interrupted = self.stop()
+        return self.report
+
+    def _earlier(self, state: IndexState) -> dict[str, TraceState]:
+        if state.belongs_to(read_identity(self.folder), newest_version(self.folder)):
+            return state.traces()
+        return {}
+
+    def _tell(self, found: Found) -> None:
+        report = self.report
+        report.traces, report.unchanged = found.traces, found.unchanged
+        report.unrecognised = [path for path, _ in found.unrecognised]
+        report.failed += found.unreadable
+        for sentence in found.problems:
+            report.note(sentence)
+        if not found.traces and not found.unrecognised and not found.unreadable:
+            raise FunesError(_nothing_found(self.options))
+
+    def _words(self, state: IndexState, found: Found) -> None:
+        """Read and store, holding the writer lock."""
+        from funes.memory.store import MemoryWriter
+
+        earlier = self._earlier(state)
+        new = [(path, stamp) for path, stamp in found.unrecognised if _is_news(str(path), stamp, earlier)]
+        if not found.jobs and not new:
+            return
+        with MemoryWriter(self.folder) as writer:
+            if not state.belongs_to(writer.identity, newest_version(self.folder)):
+                state.adopt(writer.identity)
+            earlier = state.traces()
+            jobs = still_to_read(found.jobs, earlier)
+            if jobs:
+                from funes.commands.indexing.words import WordsPhase
+
+                self._read(state, WordsPhase(writer, state, earlier, self.report), jobs)
+                writer.finish()
+            state.record([_unrecognised(path, stamp) for path, stamp in new], newest_version(self.folder))
+
+    def _read(self, state: IndexState, phase: WordsPhase, jobs: list[ReadJob]) -> None:
+        """Deliver what the readers read to the words phase."""
+        from funes.commands.indexing.pool import read_traces
+        from funes.commands.indexing.reading import Batch
+
+        waiting = state.waiting
+        self.progress.start("read", sum(job.size for job in jobs))
+        for job, message in read_traces(jobs, state.repos(), self.stop):
+            if isinstance(message, Batch):
+                state.waiting = UNKNOWN  # until the end: a killed run has to count again
+                phase.add(job, message)
+                self.progress.advance(0, passages=sum(len(rows.pieces) for rows in message.rows))
+            else:
+                phase.finish(job, message)
+                self.progress.advance(job.size, files=1)
+        phase.flush()
+        if waiting != UNKNOWN:
+            state.waiting = waiting + self.report.stored
+        self.progress.finish()
+
+    def _vectors(self, state: IndexState) -> None:
+        """Embed what waits, as far as the budget goes; without a model, say so."""
+        budget = self.options.budget
+        if budget is None and self.options.path is None:
+            budget = DEFAULT_BUDGET
+        from funes.models.pinned import MINILM
+
+        if state.model not in ("", MINILM.model_id):
+            state.waiting = UNKNOWN
+        if not newest_version(self.folder) or state.waiting == 0 or budget == 0:
+            return
+        from funes.commands.indexing.vectors import embed_waiting
+        from funes.models.encoder import load_encoder
+
+        try:
+            encoder = load_encoder(
+                fetch=self.options.fetch_model, progress=lambda _, done, total: self.progress.model(done, total)
+            )
+        except ModelMissingError as error:
+            self.report.note(f"Recall works by words only: {error.message}")
+            return
+        try:
+            embed_waiting(
+                self.folder,
+                encoder,
+                budget=budget,
+                wait=WAIT_SECONDS,
+                stop=self.stop,
+                progress=self.progress,
+                report=self.report,
+            )
+        except LockedError as error:
+            if not self.report.stored:
+                raise
+            self.report.note(f"The new passages wait for their vectors. {error.message}")
+            return
+        state.model = MINILM.model_id
+        if self.report.waiting is not None:
+            state.waiting = self.report.waiting
+
+
+def _check(options: IndexOptions) -> None:
+    if options.limit is not None and options.limit < 1:
+        raise FunesError(f"--limit is {options.limit}; it has to be 1 or more.")
+    if options.budget is not None and options.budget < 0:
+        raise FunesError(f"--budget is {options.budget:g}; it has to be 0 (no vectors) or more seconds.")
+    if options.path is None and options.harness is None and not options.yes and not options.interactive:
+        raise FunesError(
+            "Say what to index: a PATH, --harness NAME, or --yes for the sessions of every harness on this machine."
+        )
+
+
+def _nothing_found(options: IndexOptions | None) -> str:
+    if options is not None and options.path is not None:
+        return f"There are no sessions below {options.path}; name a trace file, or a folder that holds some."
+    if options is not None and options.harness is not None:
+        return f"There are no sessions of {options.harness} on this machine; to index a copy of some, name its PATH."
+    return "There are no sessions of any harness on this machine; to index a copy of some, name its PATH."
+
+
+def _is_news(path: str, stamp: str, earlier: dict[str, TraceState]) -> bool:
+    known = earlier.get(os.path.realpath(path))
+    return known is None or known.stamp != stamp
+
+
+def _unrecognised(path: Path, stamp: str) -> TraceState:
+    return TraceState(os.path.realpath(path), "", stamp, True, TraceOutcome(unrecognised=True))
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C (or SIGTERM) into a flag that the run looks at between steps; the second one kills."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

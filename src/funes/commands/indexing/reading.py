@@ -1,0 +1,324 @@
+"""One trace to rows: parse, elide, redact, cut. Runs in worker processes, so nothing here imports Lance or Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from funes.chunking import elide_data_uris, passage_id, split_text
+from funes.commands.indexing.state import TraceOutcome
+from funes.secrets import Redactor, ruleset_id
+from funes.traces.jsonl import resume_point
+from funes.traces.model import Block, ReadReport, Session, Turn
+from funes.traces.registry import source_named
+from funes.traces.repo import repo_identity
+
+BATCH_CHARACTERS = 1 << 20
+"""About how much text goes into one batch: bounds the memory, whatever the size of a trace or of one block."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJob:
+    """One trace to read.
+
+    Attributes:
+        path: the trace.
+        key: its real path, which the state knows it by.
+        source: name of the source that reads it.
+        stamp: the source's stamp before the read.
+        size: bytes still to read, about.
+        thinking: whether thinking is wanted.
+        resume: where an earlier read stopped, None to read everything.
+        limit: most sessions to read, None for all.
+    """
+
+    path: Path
+    key: str
+    source: str
+    stamp: str
+    size: int
+    thinking: bool = True
+    resume: dict[str, Any] | None = None
+    limit: int | None = None
+
+
+@dataclass(slots=True)
+class SessionInfo:
+    """A session's own data, redacted; the attributes are those of `funes.traces.model.Session`."""
+
+    id: str
+    harness: str
+    workdir: str
+    repo: str
+    branch: str
+    title: str
+    parent_id: str
+    kind: str
+    source_path: str
+
+
+@dataclass(slots=True)
+class BlockRows:
+    """Some or all pieces of one block.
+
+    Attributes:
+        id: passage id of the whole block.
+        first: position of the first of `pieces` in the block.
+        pieces: `(offset, text)` of each chunk.
+    """
+
+    id: str
+    session_id: str
+    harness: str
+    workdir: str
+    repo: str
+    branch: str
+    turn_uuid: str
+    parent_uuid: str
+    ts: datetime | None
+    role: str
+    origin: str
+    block_idx: int
+    block_type: str
+    tool_name: str
+    source_path: str
+    first: int
+    pieces: list[tuple[int, str]]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Rows of a trace, in order, how many characters they are, and the id of the secret rules they passed."""
+
+    rows: list[BlockRows]
+    characters: int
+    ruleset: str
+
+
+@dataclass(slots=True)
+class Finished:
+    """The end of a trace.
+
+    Attributes:
+        outcome: what came of this read.
+        resumed: whether the read continued behind an earlier one.
+        complete: whether all of it was read, so that its stamp may be remembered.
+        resume: where the next read can continue.
+        sessions: the sessions it contained, with all that was known of them at the end.
+        repos: repositories that were looked up.
+        ruleset: id of the secret rules.
+        note: something to tell the user once, empty for nothing.
+    """
+
+    outcome: TraceOutcome
+    resumed: bool = False
+    complete: bool = True
+    resume: dict[str, Any] | None = None
+    sessions: list[SessionInfo] = field(default_factory=list)
+    repos: dict[str, str] = field(default_factory=dict)
+    ruleset: str = ""
+    note: str = ""
+
+
+class TraceReader:
+    """Reads traces one after the other, keeping the secret scanner and what was learned about folders.
+
+    Args:
+        remembered: repositories of working directories, from earlier runs.
+    """
+
+    def __init__(self, remembered: dict[str, str]) -> None:
+        self._redactor = Redactor()
+        self._ruleset = ruleset_id()
+        self._remembered = dict(remembered)
+        self._repos: dict[str, str] = {}
+
+    def read(self, job: ReadJob) -> Iterator[Batch | Finished]:
+        """Read one trace; whatever is wrong with it ends up in the outcome of the `Finished` that comes last."""
+        reading = _Reading(job, self)
+        try:
+            yield from reading.batches()
+        except OSError as error:
+            reading.fail(f"it cannot be read: {error.strerror or error}")
+        except Exception as error:
+            # A fault of one parser on one trace (also another package's) must not stop the others; it is reported.
+            reading.fail(f"the reader failed: {type(error).__name__}: {str(error)[:200]}")
+        yield reading.finish()
+
+    def redact(self, text: str, outcome: TraceOutcome) -> str | None:
+        """Replace credentials; None when the text cannot be made clean."""
+        redaction = self._redactor.redact(text)
+        outcome.redactions.update(redaction.counts)
+        return redaction.text
+
+    def repo(self, workdir: str) -> str:
+        """Find the repository of a working directory, asking the disk once."""
+        if workdir not in self._repos:
+            found = repo_identity(workdir, self._remembered) if workdir else ""
+            self._repos[workdir] = found or self._remembered.get(workdir, "")
+        return self._repos[workdir]
+
+    def learned(self) -> dict[str, str]:
+        """Return repositories that earlier runs did not know."""
+        return {
+            workdir: repo for workdir, repo in self._repos.items() if repo and self._remembered.get(workdir) != repo
+        }
+
+    @property
+    def ruleset(self) -> str:
+        """Id of the secret rules."""
+        return self._ruleset
+
+    @property
+    def warning(self) -> str:
+        """Sentence about a missing scanning engine, empty when none is missing."""
+        return str(getattr(self._redactor, "missing_engine", "") or "")
+
+
+class _Reading:
+    """The reading of one trace."""
+
+    def __init__(self, job: ReadJob, reader: TraceReader) -> None:
+        self.job = job
+        self.reader = reader
+        self.report = ReadReport()
+        self.outcome = TraceOutcome()
+        self.sessions: dict[str, Session] = {}
+        self.stopped = False
+        self.resumed = False
+
+    def batches(self) -> Iterator[Batch]:
+        source = source_named(self.job.source)
+        self.resumed = _continues(self.job)
+        rows: list[BlockRows] = []
+        characters = 0
+        for session, turn in source.read(self.job.path, self.report, self.job.resume):
+            if session.id not in self.sessions:
+                if self.job.limit is not None and len(self.sessions) >= self.job.limit:
+                    self.stopped = True
+                    break
+                self.sessions[session.id] = session
+            for part in self._turn(session, turn):
+                rows.append(part)
+                characters += sum(len(text) for _, text in part.pieces)
+                if characters >= BATCH_CHARACTERS:
+                    yield Batch(rows, characters, self.reader.ruleset)
+                    rows, characters = [], 0
+        if rows:
+            yield Batch(rows, characters, self.reader.ruleset)
+
+    def fail(self, reason: str) -> None:
+        self.report.failed = self.report.failed or reason
+        self.report.resume = None
+        self.stopped = True
+
+    def finish(self) -> Finished:
+        report, outcome = self.report, self.outcome
+        outcome.records, outcome.turns = report.records, report.turns
+        outcome.sessions = len(self.sessions)
+        outcome.skipped += report.skipped
+        outcome.damaged = [clean(sentence) for sentence in report.damaged]
+        outcome.torn_tail = report.torn_tail
+        outcome.failed = clean(report.failed)
+        return Finished(
+            outcome,
+            resumed=self.resumed,
+            complete=not self.stopped,
+            resume=None if self.stopped else report.resume,
+            sessions=[self._info(session) for session in self.sessions.values()],
+            repos=self.reader.learned(),
+            ruleset=self.reader.ruleset,
+            note=self.reader.warning,
+        )
+
+    def _turn(self, session: Session, turn: Turn) -> Iterator[BlockRows]:
+        workdir = turn.workdir or session.workdir
+        repo = session.repo or self.reader.repo(workdir) or self.reader.repo(session.workdir)
+        for block_idx, block in enumerate(turn.blocks):
+            text = self._text(block)
+            if text is None:
+                continue
+            pieces = split_text(text)
+            self.outcome.passages += len(pieces)
+            identifier = passage_id(session, turn, block, text, block_idx)
+            for first, part in _parts(pieces):
+                yield BlockRows(
+                    id=identifier,
+                    session_id=clean(session.id),
+                    harness=clean(session.harness),
+                    workdir=clean(workdir),
+                    repo=clean(repo),
+                    branch=clean(turn.branch or session.branch),
+                    turn_uuid=clean(turn.uuid),
+                    parent_uuid=clean(turn.parent_uuid),
+                    ts=turn.timestamp,
+                    role=turn.role,
+                    origin=turn.origin,
+                    block_idx=block_idx,
+                    block_type=block.type,
+                    tool_name=clean(block.tool_name),
+                    source_path=clean(str(self.job.path)),
+                    first=first,
+                    pieces=part,
+                )
+
+    def _text(self, block: Block) -> str | None:
+        """Return the text to store, None for a block that is left out."""
+        skipped = self.outcome.skipped
+        if block.type == "thinking" and not self.job.thinking:
+            skipped["thinking, as asked"] += 1
+            return None
+        text = self.reader.redact(elide_data_uris(block.text), self.outcome)
+        if text is None:
+            skipped["a credential that could not be removed"] += 1
+            return None
+        if not text.strip():
+            skipped["blank text"] += 1
+            return None
+        return clean(text)
+
+    def _info(self, session: Session) -> SessionInfo:
+        title = self.reader.redact(session.title, self.outcome) if session.title else ""
+        return SessionInfo(
+            id=clean(session.id),
+            harness=clean(session.harness),
+            workdir=clean(session.workdir),
+            repo=clean(session.repo or self.reader.repo(session.workdir)),
+            branch=clean(session.branch),
+            title=clean(title or ""),
+            parent_id=clean(session.parent_id),
+            kind=session.kind,
+            source_path=clean(str(self.job.path)),
+        )
+
+
+def _continues(job: ReadJob) -> bool:
+    """Whether the read starts where an earlier one stopped: the file still begins with the same bytes."""
+    if not job.resume or "prefix" not in job.resume:
+        return bool(job.resume)
+    return resume_point(job.path, job.resume) is not None
+
+
+def clean(text: str) -> str:
+    """Make a string storable: lone surrogates, which a path or a parser may let through, become question marks."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _parts(pieces: list[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+    """Cut the pieces of a very long block into runs of about one batch: `(position of the first, pieces)`."""
+    first, size = 0, 0
+    for position, (_, text) in enumerate(pieces):
+        if size >= BATCH_CHARACTERS:
+            yield first, pieces[first:position]
+            first, size = position, 0
+        size += len(text)
+    yield first, pieces[first:]

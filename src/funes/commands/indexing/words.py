@@ -1,0 +1,267 @@
+"""The words phase: rows are compared with what is stored, and the new ones appended in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from funes.chunking import Chunk, split_id
+from funes.commands.indexing.reading import Batch, BlockRows, Finished, ReadJob, SessionInfo
+from funes.commands.indexing.report import IndexReport
+from funes.commands.indexing.state import IndexState, TraceOutcome, TraceState
+from funes.memory.schema import REFERENCE, header_row
+from funes.memory.store import MemoryWriter
+
+FIRST_ROWS = 2_000
+FLUSH_ROWS = 20_000
+FLUSH_TRACES = 50
+FLUSH_CHARACTERS = 24 << 20
+ELSEWHERE = 0
+"""Owner of a passage that a session not loaded in this run stores."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """What is known of one session's rows; ids and places are kept as integers to save memory.
+
+    Attributes:
+        number: what it is called in the table of owners.
+        references: passages that it contains but another session stores.
+        blocks: id of the block at each place, `hash((turn, block_idx))`.
+        seqs: position of each retained turn, by `hash(turn)`.
+        next_seq: position of the next new turn.
+        last: time of its latest turn.
+        header: its newest header row.
+        fresh: whether the memory did not contain it before this run.
+    """
+
+    number: int
+    references: set[int] = field(default_factory=set)
+    blocks: dict[int, int] = field(default_factory=dict)
+    seqs: dict[int, int] = field(default_factory=dict)
+    next_seq: int = 0
+    last: datetime | None = None
+    header: Chunk | None = None
+    fresh: bool = True
+
+
+class WordsPhase:
+    """Takes in what readers deliver and stores what is new.
+
+    A row is known by its session, turn, block and split. A passage that its session already has is dropped (a record
+    that was appended again under a new uuid, say); one that another session stores gets a row without text. Where a
+    turn's block has other text than the block stored at that place, the new text becomes a further block of the turn,
+    so that nothing is lost and nothing stored changes.
+
+    Args:
+        writer: the memory, locked.
+        state: where finished traces are recorded once their rows are stored.
+        earlier: state of the traces as of the start of the run, by path.
+        report: counts go here.
+    """
+
+    def __init__(
+        self, writer: MemoryWriter, state: IndexState, earlier: dict[str, TraceState], report: IndexReport
+    ) -> None:
+        self.writer = writer
+        self.state = state
+        self.earlier = earlier
+        self.report = report
+        self._owners: dict[int, int] = {}
+        self._sessions: dict[str, _Session] = {}
+        self._rows: list[Chunk] = []
+        self._characters = 0
+        self._enough = FIRST_ROWS  # so that the first passages can be recalled within seconds
+        self._finished: list[TraceState] = []
+        self._outcomes: dict[str, TraceOutcome] = {}
+        self._touched: set[str] = set()
+        self._ruleset = ""
+
+    def add(self, job: ReadJob, batch: Batch) -> None:
+        """Take in some rows of a trace."""
+        self._ruleset = batch.ruleset
+        outcome = self._outcomes.setdefault(job.key, TraceOutcome())
+        ids = [[split_id(rows.id, rows.first + k) for k in range(len(rows.pieces))] for rows in batch.rows]
+        for session_id in dict.fromkeys(rows.session_id for rows in batch.rows):
+            self._session(session_id)
+        self._look_up(identifier for block in ids for identifier in block)
+        for rows, block in zip(batch.rows, ids, strict=True):
+            self._block(rows, block, outcome)
+
+    def finish(self, job: ReadJob, finished: Finished) -> None:
+        """Take in the end of a trace."""
+        outcome = finished.outcome
+        stored = self._outcomes.pop(job.key, TraceOutcome())
+        outcome.stored, outcome.copies, outcome.known = stored.stored, stored.copies, stored.known
+        for info in finished.sessions:
+            self._header(info, finished.ruleset)
+        self._tell(job, outcome, finished)
+        before = self.earlier.get(job.key)
+        if finished.resumed and before is not None:
+            outcome.add(before.outcome)
+        # A trace that failed has no stamp, so that it is tried again (its permissions may have changed, say).
+        stamp = job.stamp if finished.complete and not outcome.failed else ""
+        self._finished.append(TraceState(job.key, job.source, stamp, job.thinking, outcome, finished.resume))
+        if finished.repos:
+            self.state.remember_repos(finished.repos)
+        if not self._rows and len(self._finished) >= FLUSH_TRACES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store the rows taken in so far, then record the traces that are complete with them."""
+        if self._rows:
+            self.writer.append(self._rows)
+            self._rows, self._characters = [], 0
+            self._enough = FLUSH_ROWS
+        if self._finished:
+            self.state.record(self._finished, self.writer.version)
+            self._finished = []
+
+    def _tell(self, job: ReadJob, outcome: TraceOutcome, finished: Finished) -> None:
+        report = self.report
+        report.read += 1
+        report.turns += outcome.turns
+        report.parsed += outcome.passages
+        report.stored += outcome.stored
+        report.copies += outcome.copies
+        report.known += outcome.known
+        report.skipped += outcome.skipped
+        report.redactions += outcome.redactions
+        report.damaged += [(job.path, sentence) for sentence in outcome.damaged]
+        report.note(finished.note)
+        if outcome.failed:
+            report.failed.append((job.path, outcome.failed))
+        for info in finished.sessions:
+            if info.id not in self._touched:
+                self._touched.add(info.id)
+                report.sessions += 1
+                report.new_sessions += self._session(info.id).fresh and self._session(info.id).next_seq > 0
+
+    def _session(self, session_id: str) -> _Session:
+        """Return what is known of a session, reading its rows at the first mention."""
+        if (known := self._sessions.get(session_id)) is not None:
+            return known
+        session = self._sessions[session_id] = _Session(len(self._sessions) + 1)
+        stored = self.writer.stored_session(session_id)
+        for identifier, turn_uuid, seq, block_idx, split_idx, offset, ts in stored.rows:
+            number = int(identifier, 16)
+            if offset == REFERENCE:
+                session.references.add(number)
+            else:
+                self._owners[number] = session.number
+            if split_idx == 0:
+                session.blocks[hash((turn_uuid, block_idx))] = number
+            session.seqs[hash(turn_uuid)] = seq
+            session.next_seq = max(session.next_seq, seq + 1)
+            session.last = _later(session.last, ts)
+        session.header = stored.header
+        session.fresh = not stored.rows
+        return session
+
+    def _look_up(self, ids: Iterable[str]) -> None:
+        """Find out which passages sessions that are not loaded store."""
+        if not self.writer.holds_rows():
+            return
+        new = [identifier for identifier in dict.fromkeys(ids) if int(identifier, 16) not in self._owners]
+        for identifier in self.writer.stored_texts(new):
+            self._owners[int(identifier, 16)] = ELSEWHERE
+
+    def _block(self, rows: BlockRows, ids: list[str], outcome: TraceOutcome) -> None:
+        session = self._session(rows.session_id)
+        block, block_idx = int(rows.id, 16), rows.block_idx
+        while session.blocks.get(hash((rows.turn_uuid, block_idx)), block) != block:
+            block_idx += 1
+        for position, (identifier, (offset, text)) in enumerate(zip(ids, rows.pieces, strict=True)):
+            number = int(identifier, 16)
+            owner = self._owners.get(number)
+            if owner == session.number or number in session.references:
+                outcome.known += 1
+                continue
+            if owner is None:
+                self._owners[number] = session.number
+                outcome.stored += 1
+                self._append(session, rows, identifier, text, block_idx, position, offset)
+            else:
+                session.references.add(number)
+                outcome.copies += 1
+                self._append(session, rows, identifier, None, block_idx, position, REFERENCE)
+            session.blocks[hash((rows.turn_uuid, block_idx))] = block
+
+    def _append(
+        self,
+        session: _Session,
+        rows: BlockRows,
+        identifier: str,
+        text: str | None,
+        block_idx: int,
+        position: int,
+        offset: int,
+    ) -> None:
+        turn = hash(rows.turn_uuid)
+        seq = session.seqs.get(turn)
+        if seq is None:
+            seq = session.seqs[turn] = session.next_seq
+            session.next_seq += 1
+        session.last = _later(session.last, rows.ts)
+        self._put(
+            Chunk(
+                id=identifier,
+                text=text,
+                session_id=rows.session_id,
+                workdir=rows.workdir,
+                repo=rows.repo,
+                branch=rows.branch,
+                turn_uuid=rows.turn_uuid,
+                parent_uuid=rows.parent_uuid,
+                seq=seq,
+                ts=rows.ts,
+                role=rows.role,
+                block_type=rows.block_type,
+                tool_name=rows.tool_name,
+                source_path=rows.source_path,
+                block_idx=block_idx,
+                split_idx=rows.first + position,
+                offset=offset,
+                harness=rows.harness,
+                origin=rows.origin,
+                ruleset=self._ruleset,
+            )
+        )
+
+    def _header(self, info: SessionInfo, ruleset: str) -> None:
+        """Store what a session is called and where it comes from, when it has passages and something changed."""
+        session = self._session(info.id)
+        if not session.next_seq:
+            return
+        old = session.header
+        parent, kind = (info.parent_id, info.kind) if info.parent_id or old is None else (old.parent_uuid, old.origin)
+        row = header_row(
+            session_id=info.id,
+            harness=info.harness,
+            # A read that continues in the middle of a trace may not see what its beginning said.
+            title=info.title or (old.text or "" if old else ""),
+            parent_id=parent,
+            kind=kind,
+            workdir=info.workdir or (old.workdir if old else ""),
+            repo=info.repo or (old.repo if old else ""),
+            branch=info.branch or (old.branch if old else ""),
+            source_path=info.source_path,
+            ts=session.last,
+            ruleset=ruleset,
+        )
+        if old is None or old.id != row.id:
+            session.header = row
+            self._put(row)
+
+    def _put(self, row: Chunk) -> None:
+        self._rows.append(row)
+        self._characters += len(row.text or "")
+        if len(self._rows) >= self._enough or self._characters >= FLUSH_CHARACTERS:
+            self.flush()
+
+
+def _later(first: datetime | None, second: datetime | None) -> datetime | None:
+    if first is None or second is None:
+        return first or second
+    return max(first, second)

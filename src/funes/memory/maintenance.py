@@ -1,0 +1,116 @@
+"""Indexes, compaction and clean-up: what keeps a table fast while it grows by small appends.
+
+New rows are searched without an index until there are enough of them; then a delta index is added, and many deltas are
+merged into one. Small fragments are merged among themselves, never into a big one, which would be rewritten. Row ids
+are stable, so indexes stay valid across compaction.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+FTS = "text_fts"
+ID = "id_btree"
+SESSION = "session_btree"
+TYPE = "type_bitmap"
+VECTOR = "vector_rq"
+
+DELTA_ROWS = 1000
+"""Rows that may be searched without an index: about 50 ms a query."""
+
+MERGE_DELTAS = 12
+SMALL_FRAGMENT = 5000
+MANY_SMALL = 20
+MANY_VERSIONS = 20
+VECTOR_INDEX_ROWS = 30_000
+VECTOR_PARTITION = 4096
+
+_TEXT_OPTIONS = {
+    "index_type": "INVERTED",
+    "analyzer": "code",
+    "base_tokenizer": "code",
+    "split_identifiers": True,
+    "preserve_original": True,
+    "stem": True,
+    "with_position": True,
+}
+
+
+def index_chunks(dataset: Any, delta_rows: int = DELTA_ROWS) -> bool:
+    """Bring the indexes of the chunks table up to date.
+
+    Args:
+        dataset: the newest version of the table; it moves on to the version with the indexes.
+        delta_rows: leave up to this many rows without an index.
+
+    Returns:
+        Whether anything was done.
+    """
+    names = _index_names(dataset)
+    done = False
+    for name, column, kind in ((ID, "id", "BTREE"), (SESSION, "session_id", "BTREE"), (TYPE, "block_type", "BITMAP")):
+        if name not in names:
+            dataset.create_scalar_index(column, kind, name=name)
+            done = True
+    if FTS not in names:
+        dataset.create_scalar_index("text", name=FTS, **_TEXT_OPTIONS)
+        done = True
+    return _update(dataset, FTS, [FTS, ID, SESSION, TYPE], delta_rows) or done
+
+
+def index_vectors(dataset: Any, delta_rows: int = DELTA_ROWS) -> bool:
+    """Bring the indexes of the vectors table up to date; see `index_chunks`."""
+    names = _index_names(dataset)
+    done = False
+    if ID not in names:
+        dataset.create_scalar_index("id", "BTREE", name=ID)
+        done = True
+    known = [ID]
+    if VECTOR not in names and dataset.count_rows() >= VECTOR_INDEX_ROWS:
+        partitions = max(1, dataset.count_rows() // VECTOR_PARTITION)
+        dataset.create_index(
+            "vector", index_type="IVF_RQ", name=VECTOR, metric="cosine", num_partitions=partitions, replace=True
+        )
+        done = True
+    if VECTOR in _index_names(dataset):
+        known.append(VECTOR)
+    return _update(dataset, ID, known, delta_rows) or done
+
+
+def tidy(dataset: Any, *, thoroughly: bool = False) -> bool:
+    """Merge small fragments and remove old versions when there are many. Call under the table's lock.
+
+    Args:
+        dataset: the newest version of the table.
+        thoroughly: do it even when there are only a few.
+
+    Returns:
+        Whether anything was done.
+    """
+    done = False
+    small = [fragment for fragment in dataset.get_fragments() if fragment.count_rows() < SMALL_FRAGMENT]
+    if len(small) >= (2 if thoroughly else MANY_SMALL):
+        dataset.optimize.compact_files(target_rows_per_fragment=SMALL_FRAGMENT)
+        done = True
+    if thoroughly or done or len(dataset.versions()) > MANY_VERSIONS:
+        # Nobody else writes while the lock is held, so files that no version names are left-overs of a killed writer.
+        dataset.cleanup_old_versions(
+            older_than=timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False
+        )
+        done = True
+    return done
+
+
+def _index_names(dataset: Any) -> set[str]:
+    return {index.name for index in dataset.describe_indices()}
+
+
+def _update(dataset: Any, measure: str, names: list[str], delta_rows: int) -> bool:
+    """Index the rows that `measure` does not cover, as a delta; merge the deltas when there are many."""
+    statistics = dataset.stats.index_stats(measure)
+    merge = int(statistics.get("num_indices", 1)) >= MERGE_DELTAS
+    if int(statistics.get("num_unindexed_rows", 0)) <= delta_rows and not merge:
+        return False
+    dataset.optimize.optimize_indices(num_indices_to_merge=MERGE_DELTAS * 4 if merge else 0, index_names=names)
+    return True

@@ -1,0 +1,162 @@
+"""Writing the chunks table: look-up and append under one lock, indexes, clean-up.
+
+Rows are only ever added. A batch is one Lance commit, so a killed writer leaves whole batches or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from funes.chunking import Chunk
+from funes.errors import CorruptMemoryError
+from funes.memory.identity import ensure_identity, newest_version
+from funes.memory.lance import guarded, lance_module
+from funes.memory.lock import WAIT_SECONDS, WORDS_LOCK, WriterLock
+from funes.memory.maintenance import index_chunks, tidy
+from funes.memory.schema import (
+    CHUNK_COLUMNS,
+    CHUNKS,
+    REFERENCE,
+    SESSION_TYPE,
+    chunks_to_table,
+    quoted,
+    quoted_list,
+    table_to_chunks,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IDS_AT_ONCE = 2000
+STORED_COLUMNS = ("id", "turn_uuid", "seq", "block_idx", "split_idx", "offset", "ts")
+
+
+@dataclass(slots=True)
+class StoredSession:
+    """What the table holds of one session.
+
+    Attributes:
+        rows: one tuple of `STORED_COLUMNS` for each row, headers left out.
+        header: the newest header row, None when there is none.
+    """
+
+    rows: list[tuple[Any, ...]]
+    header: Chunk | None
+
+
+class MemoryWriter:
+    """The chunks table, open for appending; a context manager that holds the writer lock.
+
+    Args:
+        folder: the memory's folder, made when it does not exist.
+        wait: seconds to wait for another writer.
+
+    Raises:
+        LockedError: on entering, when another writer keeps the lock.
+        CorruptMemoryError: on entering, when there is a table that cannot be read.
+    """
+
+    def __init__(self, folder: Path, wait: float = WAIT_SECONDS) -> None:
+        self.folder = folder
+        self.identity = ""
+        self._lock = WriterLock(folder, WORDS_LOCK, wait, doing="indexing")
+        self._dataset: Any = None
+        self._before: Any = None
+
+    def __enter__(self) -> MemoryWriter:
+        self._lock.acquire()
+        try:
+            self.identity = ensure_identity(self.folder)
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+    @property
+    def version(self) -> int:
+        """Number of the table's newest version, 0 when there is none."""
+        return int(self._dataset.version) if self._dataset is not None else newest_version(self.folder)
+
+    def holds_rows(self) -> bool:
+        """Whether the table had rows before this writer appended any."""
+        self._open()
+        return self._before is not None
+
+    def stored_session(self, session_id: str) -> StoredSession:
+        """Read what the table held of a session before this writer appended anything."""
+        self._open()
+        if self._before is None:
+            return StoredSession([], None)
+        condition = f"session_id = {quoted(session_id)} AND seq >= 0"
+        rows = self._scan(list(STORED_COLUMNS), condition)
+        columns = [rows.column(name).to_pylist() for name in STORED_COLUMNS]
+        return StoredSession(list(zip(*columns, strict=True)), self._header(session_id))
+
+    def stored_texts(self, ids: Sequence[str]) -> set[str]:
+        """Find which of these passages were stored, under whatever session, before this writer appended anything."""
+        self._open()
+        found: set[str] = set()
+        if self._before is None:
+            return found
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            condition = f"id IN ({quoted_list(ids[start : start + IDS_AT_ONCE])}) AND offset != {REFERENCE}"
+            found.update(self._scan(["id"], condition).column("id").to_pylist())
+        return found
+
+    def append(self, chunks: Sequence[Chunk]) -> None:
+        """Append rows in one commit and bring the word index up to date when enough are waiting for it."""
+        if not chunks:
+            return
+        self._open()
+        self._append(chunks_to_table(chunks))
+        guarded(self.folder, lambda: index_chunks(self._dataset))
+        self._reload()
+
+    def finish(self) -> None:
+        """Compact and clean up if there is reason to. Call once, after the last append."""
+        if self._dataset is not None and guarded(self.folder, lambda: tidy(self._dataset)):
+            self._reload()
+
+    def _append(self, table: pa.Table) -> None:
+        lance = lance_module()
+        path = str(self.folder / CHUNKS)
+        if self._dataset is None:
+            self._dataset = lance.write_dataset(
+                table, path, mode="create", data_storage_version="stable", enable_stable_row_ids=True
+            )
+        else:
+            self._dataset = lance.write_dataset(table, self._dataset, mode="append")
+
+    def _header(self, session_id: str) -> Chunk | None:
+        condition = f"session_id = {quoted(session_id)} AND block_type = {quoted(SESSION_TYPE)}"
+        headers = table_to_chunks(self._scan(list(CHUNK_COLUMNS), condition))
+        return headers[-1] if headers else None
+
+    def _scan(self, columns: list[str], condition: str) -> pa.Table:
+        return guarded(self.folder, lambda: self._before.scanner(columns=columns, filter=condition).to_table())
+
+    def _open(self) -> None:
+        """Open the table at the first use, so that a run that finds nothing new never imports Lance."""
+        if self._dataset is not None or not newest_version(self.folder):
+            return
+        path = self.folder / CHUNKS
+        self._dataset = guarded(self.folder, lambda: lance_module().dataset(str(path)))
+        missing = sorted(set(CHUNK_COLUMNS) - set(self._dataset.schema.names))
+        if missing:
+            raise CorruptMemoryError(
+                f"The memory in {self.folder} was made by another program (it has no column {missing[0]}), so it can "
+                "be read but not added to; set FUNES_HOME to another folder to index."
+            )
+        self._before = self._dataset
+
+    def _reload(self) -> None:
+        self._dataset = guarded(self.folder, lambda: lance_module().dataset(str(self.folder / CHUNKS)))
