@@ -34,6 +34,7 @@ MAX_LINE = 64 * 2**20
 
 _NULS = re.compile(rb"\x00+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _OBJECT = re.compile(r'\{\s*"')
 _RECORD_KEYS = frozenset(("timestamp", "uuid", "sessionId", "leafUuid", "payload", "parentId", "record_type"))
 # How records begin that hold conversation (Claude Code, Codex, pi), and any record behind a complete one.
@@ -207,8 +208,10 @@ class RecordReader:
         """Read what can be read of a line that is not one JSON value: glued records, records behind a torn one."""
         try:
             return [_LENIENT.decode(text)]
-        except (ValueError, RecursionError):
-            pass
+        except (ValueError, RecursionError) as error:
+            if "escape" in str(error) and (repaired := _with_escapes_repaired(text)) is not None:
+                self._damage("an invalid escape sequence was taken literally")
+                return [repaired]
         found: list[Any] = []
         position, clean = 0, True
         # An unterminated string is scanned to the end of the line for each candidate: bound the sum.
@@ -306,6 +309,14 @@ def resume_point(path: Path, resume: dict[str, Any] | None) -> tuple[int, int] |
     except (KeyError, TypeError, ValueError):
         return None
     return (offset, line) if offset > 0 and fingerprints(path, offset) == known else None
+
+
+def _with_escapes_repaired(text: str) -> Any:
+    """Decode with a backslash that begins no valid escape read as itself (a tool that redacts leaves such); or None."""
+    try:
+        return _LENIENT.decode(_BACKSLASH.sub(lambda match: match[0] if match[1] else "\\\\", text))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _may_be_glued(line: bytes) -> bool:
