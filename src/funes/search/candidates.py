@@ -1,0 +1,102 @@
+"""Candidates: which passages are worth scoring, by words and by dense vector, tier by tier.
+
+Tool output is ten times the prose and would crowd it out, so every tier has lists of its own; the tool tiers get a
+fifth of the places unless the caller asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from funes.memory.filters import Filter
+from funes.memory.reader import MemoryReader
+from funes.memory.schema import CALLS, OUTPUT, PROSE
+from funes.search.fusion import reciprocal_rank_fusion
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+TOOL_SHARE = 0.2
+"""A tool tier's places, as a share of the prose's."""
+
+Ranked = list[tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A passage in the running: its id, its tier (`prose`, `calls` or `output`), its fused score."""
+
+    id: str
+    tier: str
+    fused: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Tier:
+    name: str
+    types: tuple[str, ...]
+    places: int
+
+
+def find_candidates(
+    reader: MemoryReader,
+    query: str,
+    vector: npt.NDArray[np.float32] | None,
+    where: Filter,
+    places: int,
+) -> list[Candidate]:
+    """Passages of each tier by words and, with a vector, by meaning, fused by rank.
+
+    Args:
+        reader: the memory.
+        query: the question.
+        vector: `(384,)` float32, the question's dense vector; None for words only.
+        where: conditions on the passages.
+        places: most candidates of the first tier in play.
+
+    Returns:
+        Candidates in order of their tier, then of their fused score, best first.
+    """
+    tiers = _tiers(where, places)
+    searches: list[Callable[[], Ranked]] = []
+    for tier in tiers:
+        narrowed = replace(where, types=tier.types)
+        searches.append(_words(reader, query, narrowed, tier.places))
+        if vector is not None:
+            searches.append(_nearest(reader, vector, narrowed, tier.places))
+    with ThreadPoolExecutor(2) as pool:
+        lists = list(pool.map(lambda search: search(), searches))
+    per_tier = len(searches) // len(tiers)
+    found: list[Candidate] = []
+    for position, tier in enumerate(tiers):
+        ranked = lists[position * per_tier : (position + 1) * per_tier]
+        fused = reciprocal_rank_fusion([[identifier for identifier, _ in one] for one in ranked])
+        found += [Candidate(identifier, tier.name, score) for identifier, score in fused[: tier.places]]
+    return found
+
+
+def _tiers(where: Filter, places: int) -> list[_Tier]:
+    asked = set(where.types) or {*PROSE, *CALLS, *OUTPUT}
+    tiers: list[_Tier] = []
+    for name, types in (("prose", PROSE), ("calls", CALLS), ("output", OUTPUT)):
+        if chosen := tuple(kind for kind in types if kind in asked):
+            share = TOOL_SHARE if tiers and not where.types else 1.0
+            tiers.append(_Tier(name, chosen, max(1, round(places * share))))
+    return tiers or [_Tier("prose", tuple(where.types), places)]
+
+
+def _words(reader: MemoryReader, query: str, where: Filter, limit: int) -> Callable[[], Ranked]:
+    return lambda: reader.words(query, where, limit)
+
+
+def _nearest(reader: MemoryReader, vector: npt.NDArray[np.float32], where: Filter, limit: int) -> Callable[[], Ranked]:
+    return lambda: reader.nearest(vector, where, limit)
+
+
+def ids(candidates: Sequence[Candidate]) -> list[str]:
+    """The candidates' ids, in order."""
+    return [candidate.id for candidate in candidates]

@@ -1,0 +1,69 @@
+"""Selection: from scored passages to the list a reader sees.
+
+One passage is shown once, whatever the number of places it stands in; a marathon session and the tool tiers get a
+bounded number of places, which they exceed only when nothing else is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
+
+from funes.chunking import Chunk
+
+SESSION_SHARE = 0.5
+TOOL_SHARE = 0.25
+TOOL_TYPES = ("tool_use", "tool_result")
+
+
+@dataclass(slots=True)
+class Scored:
+    """A passage and its final score."""
+
+    chunk: Chunk
+    score: float
+
+
+def select(scored: Iterable[Scored], k: int, bound_tools: bool) -> list[Scored]:
+    """Choose the hits.
+
+    Args:
+        scored: passages in any order.
+        k: most hits.
+        bound_tools: whether tool calls and tool output may only take a quarter of the places.
+
+    Returns:
+        At most `k` passages, best first.
+    """
+    ordered = sorted(scored, key=lambda one: (-one.score, one.chunk.id))
+    per_session = max(2, ceil(k * SESSION_SHARE))
+    tools = max(1, int(k * TOOL_SHARE)) if bound_tools else k
+    seen: set[bytes] = set()
+    sessions: Counter[str] = Counter()
+    chosen: list[Scored] = []
+    spare: list[Scored] = []
+    tool_hits = 0
+    for one in ordered:
+        text = _fingerprint(one.chunk.text or "")
+        if text in seen:
+            continue
+        seen.add(text)
+        is_tool = one.chunk.block_type in TOOL_TYPES
+        if sessions[one.chunk.session_id] >= per_session or (is_tool and tool_hits >= tools):
+            spare.append(one)
+            continue
+        sessions[one.chunk.session_id] += 1
+        tool_hits += is_tool
+        chosen.append(one)
+        if len(chosen) == k:
+            break
+    chosen += spare[: k - len(chosen)]
+    return sorted(chosen, key=lambda one: (-one.score, one.chunk.id))
+
+
+def _fingerprint(text: str) -> bytes:
+    """The same for texts that differ in white space and case only."""
+    return hashlib.blake2b(" ".join(text.lower().split()).encode("utf-8", "replace"), digest_size=12).digest()
