@@ -110,8 +110,9 @@ class _Run:
         if not found.jobs and not new:
             return
         with MemoryWriter(self.folder) as writer:
-            if not state.belongs_to(writer.identity, newest_version(self.folder)):
-                state.adopt(writer.identity)
+            version = newest_version(self.folder)
+            if not state.belongs_to(writer.identity, version):
+                state.adopt(writer.identity, UNKNOWN if version else 0)
             earlier = state.traces()
             jobs = still_to_read(found.jobs, earlier)
             if jobs:

@@ -92,7 +92,7 @@ def summarize(chunks: TableHandle, where: Filter, limit: int | None) -> list[Ses
         [("ts", "min"), ("ts", "max"), ("seq", "count_distinct"), ("seq", "count"), ("row", "min")]
     )
     newest = [("ts_max", "descending"), ("session_id", "ascending")]
-    order = pc.sort_indices(groups, sort_keys=newest, null_placement="at_end")
+    order = pc.sort_indices(groups, sort_keys=newest)  # sessions without times come last
     groups = groups.take(order[:limit] if limit is not None else order)
     described = _descriptions(chunks, groups, rows)
     prompts = _first_prompts(chunks, groups, rows)

@@ -157,13 +157,13 @@ class IndexState:
         """Whether this is the state of the memory with that id, and the memory is not older than the state."""
         return bool(identity) and self._meta("memory") == identity and version >= int(self._meta("version") or 0)
 
-    def adopt(self, identity: str) -> None:
-        """Forget everything and belong to the memory with that id from now on."""
+    def adopt(self, identity: str, waiting: int) -> None:
+        """Forget everything and belong to the memory with that id from now on, which has so many waiting passages."""
         with self._database:
             self._database.execute("DELETE FROM traces")
             self._database.execute("DELETE FROM meta")
             self._set("memory", identity)
-            self._set("waiting", str(UNKNOWN))
+            self._set("waiting", str(waiting))
 
     @property
     def waiting(self) -> int:
