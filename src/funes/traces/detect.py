@@ -26,6 +26,7 @@ _NOT_SESSIONS = frozenset(
     """.split()  # noqa: SIM905
 )
 _NOT_ENTERED = frozenset((".git", "node_modules", "__pycache__", ".ralph", "tool-results", "file-history"))
+_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _TABLE = re.compile(rb"CREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?[\"'`\[]?(\w{1,100})")
 
 Unreadable = Callable[[Path, OSError], None]
@@ -43,7 +44,7 @@ def walk(root: Path, unreadable: Unreadable | None = None) -> Iterator[Path]:
     """Yield the files below a folder that may be traces, judged by name, in a stable order.
 
     Links to folders are followed, each folder and each file is visited once, and of a file that is there both plain
-    and compressed (in any folder) only the plain one is yielded.
+    and compressed only the plain one is yielded, wherever it lies when the name holds an id.
 
     Args:
         root: a folder, or a file that is yielded whatever its name.
@@ -60,9 +61,12 @@ def walk(root: Path, unreadable: Unreadable | None = None) -> Iterator[Path]:
         if path.name.endswith(".zst"):
             compressed.append(path)
         else:
-            plain.add(path.name)
+            plain |= {path.name, str(path)}
             yield path
-    yield from (path for path in compressed if path.name.removesuffix(".zst") not in plain)
+    for path in compressed:
+        twin = path.name if _ID.search(path.name) else str(path)
+        if twin.removesuffix(".zst") not in plain:
+            yield path
 
 
 def _files(folder: Path, seen: set[tuple[int, int]], unreadable: Unreadable | None) -> Iterator[Path]:
@@ -154,12 +158,9 @@ def _records(path: Path, start: bytes) -> list[dict[str, object]]:
     records: list[dict[str, object]] = []
     report = ReadReport()
     with open_trace(path) as stream:
-        reader = iter_records(stream, report)
-        for offset, record in reader:
+        for offset, record in iter_records(stream, report, max_lines=HEAD_LINES):
             records.append(record)
-            if reader.line >= HEAD_LINES or offset > _MAX_HEAD:
-                break
-            if offset > HEAD_BYTES and records:
+            if offset > HEAD_BYTES:
                 break
     if not records and len(start) < HEAD_BYTES:
         try:

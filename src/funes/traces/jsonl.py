@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from funes.traces.json_repair import IsRecord, decode, may_hold_surrogates, recover, sanitize
 from funes.traces.model import ReadReport
 from funes.traces.streams import PREFIX, READ_SIZE, fingerprints, open_trace, transcoded, utf16_name
 
@@ -33,14 +33,8 @@ MAX_LINE = 64 * 2**20
 """Longest line that is decoded, in bytes. JSON text of that size needs up to ten times as much memory."""
 
 _NULS = re.compile(rb"\x00+")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
-_OBJECT = re.compile(r'\{\s*"')
-_RECORD_KEYS = frozenset(("timestamp", "uuid", "sessionId", "leafUuid", "payload", "parentId", "record_type"))
 # How records begin that hold conversation (Claude Code, Codex, pi), and any record behind a complete one.
 _STARTS = (b'{"parentUuid"', b'{"timestamp"', b'{"type":"message"', b'}{"')
-_DECODER = json.JSONDecoder(strict=False)
-_LENIENT = json.JSONDecoder(strict=False, parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits))
 
 Skip = Callable[[bytes], "str | None"]
 """Says from a line's bytes why the record need not be decoded, or None to decode it."""
@@ -63,7 +57,8 @@ class RecordReader:
         *,
         line: int = 1,
         skip: Skip | None = None,
-        is_record: Callable[[dict[str, Any]], bool] | None = None,
+        is_record: IsRecord | None = None,
+        max_lines: int | None = None,
     ) -> None:
         """Prepare to read.
 
@@ -76,6 +71,7 @@ class RecordReader:
             is_record: whether an object found inside a damaged line is a whole record rather than a part of one;
                 by default, whether it has a type (or role) and one of the keys that only records have (a source
                 whose records nest such an object passes its own).
+            max_lines: number of the last line to read, None for all.
         """
         self.offset = start
         self.line = line
@@ -84,7 +80,8 @@ class RecordReader:
         self._stream = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast("Any", stream))
         self._report = report
         self._skip = skip
-        self._is_record = is_record or _looks_like_record
+        self._is_record = is_record
+        self._max_lines = max_lines
         self._records = self._read(start)
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -96,7 +93,9 @@ class RecordReader:
     def _read(self, start: int) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             self._position(start)
-            while line := self._stream.readline(MAX_LINE):
+            while (self._max_lines is None or self.next_line <= self._max_lines) and (
+                line := self._stream.readline(MAX_LINE)
+            ):
                 self.line = self.next_line
                 if line.endswith(b"\n"):
                     self.offset += len(line)
@@ -141,16 +140,18 @@ class RecordReader:
             return
         text = self._decode(line)
         try:
-            found = [_DECODER.decode(text)]
+            found = [decode(text)]
         except RecursionError:
             self._damage("nested too deeply")
             return
         except ValueError:
-            found = self._recover(text)
+            found, fault = recover(text, self._is_record)
+            if fault:
+                self._damage(fault)
         for value in found:
             if isinstance(value, dict):
                 self._report.records += 1
-                yield sanitize(value) if _may_hold_surrogates(line) else value
+                yield sanitize(value) if may_hold_surrogates(line) else value
             else:
                 self._damage("not a JSON object")
 
@@ -160,7 +161,7 @@ class RecordReader:
         if not body:
             return None
         try:
-            value: Any = _LENIENT.decode(body.decode("utf-8"))
+            value: Any = decode(body.decode("utf-8"))
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
@@ -171,7 +172,7 @@ class RecordReader:
         if self._skip is not None and (reason := self._skip(body)):
             self._report.skipped[reason] += 1
             return None
-        return cast("dict[str, Any]", sanitize(value)) if _may_hold_surrogates(body) else value
+        return cast("dict[str, Any]", sanitize(value)) if may_hold_surrogates(body) else value
 
     def _pass_over(self, line: bytes) -> bool:
         """Step over a line that is too long to hold; False when it is the last one and unfinished."""
@@ -204,33 +205,6 @@ class RecordReader:
             self._damage("bytes that are not UTF-8 were replaced")
             return line.decode("utf-8", "replace")
 
-    def _recover(self, text: str) -> list[Any]:
-        """Read what can be read of a line that is not one JSON value: glued records, records behind a torn one."""
-        try:
-            return [_LENIENT.decode(text)]
-        except (ValueError, RecursionError) as error:
-            if "escape" in str(error) and (repaired := _with_escapes_repaired(text)) is not None:
-                self._damage("an invalid escape sequence was taken literally")
-                return [repaired]
-        found: list[Any] = []
-        position, clean = 0, True
-        # An unterminated string is scanned to the end of the line for each candidate: bound the sum.
-        budget = 32 * len(text) + 2**20
-        while budget > 0 and (match := _OBJECT.search(text, position)):
-            clean = clean and not text[position : match.start()].strip()
-            value, end = _try_decode(text, match.start())
-            budget -= max(end - match.start(), 64)
-            if value is not None and (clean or (_stands_alone(text, end) and self._is_record(value))):
-                found.append(value)
-                position = end
-            else:
-                clean = False
-                position = match.end() if value is None else end
-        if not found or not clean or text[position:].strip():
-            kept = f"; {len(found)} record{'s' * (len(found) > 1)} on it could be read" if found else ""
-            self._damage(f"not JSON{kept}")
-        return found
-
     def _damage(self, what: str) -> None:
         self._report.damage(f"line {self.line}: {what}")
 
@@ -242,39 +216,11 @@ def iter_records(
     *,
     line: int = 1,
     skip: Skip | None = None,
-    is_record: Callable[[dict[str, Any]], bool] | None = None,
+    is_record: IsRecord | None = None,
+    max_lines: int | None = None,
 ) -> RecordReader:
     """Iterate over the records of a trace; see `RecordReader`."""
-    return RecordReader(stream, report, start, line=line, skip=skip, is_record=is_record)
-
-
-def sanitize(value: Any) -> Any:
-    """Replace lone surrogates, which cannot be encoded as UTF-8, by U+FFFD in every string of a JSON value, in place.
-
-    Returns:
-        The value; a new one only where it is itself a string.
-    """
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    # A stack of our own: the decoder accepts deeper nesting than a recursive walk would survive.
-    stack = [value]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            for key in [key for key in node if _SURROGATE.search(key)]:
-                node[_SURROGATE.sub("\ufffd", key)] = node.pop(key)
-            items: Any = node.items()
-        elif isinstance(node, list):
-            items = enumerate(node)
-        else:
-            continue
-        for key, item in list(items):
-            if isinstance(item, str):
-                if _SURROGATE.search(item):
-                    node[key] = _SURROGATE.sub("\ufffd", item)
-            elif isinstance(item, (dict, list)):
-                stack.append(item)
-    return value
+    return RecordReader(stream, report, start, line=line, skip=skip, is_record=is_record, max_lines=max_lines)
 
 
 def resume_state(path: Path, reader: RecordReader, **state: Any) -> dict[str, Any] | None:
@@ -311,38 +257,6 @@ def resume_point(path: Path, resume: dict[str, Any] | None) -> tuple[int, int] |
     return (offset, line) if offset > 0 and fingerprints(path, offset) == known else None
 
 
-def _with_escapes_repaired(text: str) -> Any:
-    """Decode with a backslash that begins no valid escape read as itself (a tool that redacts leaves such); or None."""
-    try:
-        return _LENIENT.decode(_BACKSLASH.sub(lambda match: match[0] if match[1] else "\\\\", text))
-    except (ValueError, RecursionError):
-        return None
-
-
 def _may_be_glued(line: bytes) -> bool:
     """Whether a second record may stand on the line, so that the line must be decoded whatever its first one is."""
     return any(line.find(start, 1) > 0 for start in _STARTS)
-
-
-def _may_hold_surrogates(line: bytes) -> bool:
-    return b"\\ud" in line or b"\\uD" in line
-
-
-def _looks_like_record(value: dict[str, Any]) -> bool:
-    return ("type" in value or "role" in value or "record_type" in value) and not _RECORD_KEYS.isdisjoint(value)
-
-
-def _stands_alone(text: str, end: int) -> bool:
-    """Whether what follows an object cannot be the rest of an object around it."""
-    return text[end : end + 64].lstrip()[:1] not in (",", "]", "}", ":") or not text[end : end + 64].strip()
-
-
-def _try_decode(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
-    """Return the object at `start` and where it ends; else None and how far the decoder looked."""
-    try:
-        value, end = _LENIENT.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        return None, len(text) if error.msg.startswith("Unterminated") else error.pos
-    except (ValueError, RecursionError):
-        return None, start + PREFIX
-    return (value, end) if isinstance(value, dict) else (None, end)

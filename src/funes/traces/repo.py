@@ -12,10 +12,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@]*@)?[^/]+/(.+)", re.IGNORECAS
 _SCP = re.compile(r"(?:[^@/:\s]+@)?[^/:\s]{2,}:(?!//)(.+)")
 _MAX_CONFIG = 2**20
 # Where agents put the worktrees they make; a worktree that is gone still belongs to the folder above.
-_WORKTREES = (
-    re.compile(r"(.+?)[/\\]\.claude[/\\]worktrees[/\\][^/\\]+"),
-    re.compile(r"(.+?)[/\\]\.worktrees[/\\][^/\\]+"),
-)
+_WORKTREE = re.compile(r"(.+?)[/\\](?:\.claude[/\\]worktrees|\.worktrees)[/\\][^/\\]")
 
 
 def repo_identity(workdir: str, remembered: Mapping[str, str] | None = None) -> str:
@@ -28,19 +25,23 @@ def repo_identity(workdir: str, remembered: Mapping[str, str] | None = None) -> 
         workdir: an absolute path, as recorded in a trace; it need not exist any more.
         remembered: identities found earlier, by folder, for folders that are gone.
     """
-    if not workdir or workdir.startswith("~") or not Path(workdir).is_absolute():
-        return (remembered or {}).get(workdir, "")
-    candidates = [workdir]
-    for pattern in _WORKTREES:
-        if match := pattern.match(workdir):
-            candidates.append(match[1])
-    for candidate in candidates:
-        if found := _identity(Path(candidate)):
-            return found
-    for candidate in candidates:
-        if found := (remembered or {}).get(candidate, ""):
-            return found
-    return ""
+    remembered = remembered or {}
+    folder = Path(workdir)
+    if not workdir or not folder.is_absolute():
+        return remembered.get(workdir, "")
+    if folder.is_dir():
+        return _identity(folder)
+    owner = match[1] if (match := _WORKTREE.match(workdir)) else ""
+    if known := remembered.get(workdir) or remembered.get(owner):
+        return known
+    if owner and (found := _identity(Path(owner))):
+        return found
+    # A home folder under version control is no repository of everything that was ever below it.
+    home = Path.home()
+    above = next((place for place in folder.parents if place.is_dir()), None)
+    if above is None or above == home or above in home.parents:
+        return ""
+    return _identity(above, stop=(home, *home.parents))
 
 
 def parse_remote(url: str) -> str:
@@ -71,16 +72,18 @@ def parse_remote(url: str) -> str:
     return "/".join(parts[-2:])
 
 
-def _identity(folder: Path) -> str:
-    """Return the identity of the repository around a folder, which may be gone while one above it is there."""
+def _identity(folder: Path, stop: tuple[Path, ...] = ()) -> str:
+    """Return the identity of the repository that a folder is in, looking upwards as far as a folder of `stop`."""
     for place in (folder, *folder.parents):
+        if place in stop:
+            break
         git = place / ".git"
         try:
             if git.is_dir():
                 return _from_config(git / "config")
             if git.is_file():
                 return _from_config(_common_folder(git) / "config")
-            if place == folder and (place / "HEAD").is_file() and (place / "objects").is_dir():
+            if (place / "HEAD").is_file() and (place / "objects").is_dir() and (place / "refs").is_dir():
                 return _from_config(place / "config")
         except OSError:
             continue
