@@ -120,20 +120,31 @@ def garble_indexes(folder: Path) -> None:
             path.write_bytes(b"\xff" * 100)
 
 
+def use(memory: Path) -> None:
+    reader = MemoryReader.open(str(memory))
+    reader.words("parser", Filter(), 5)
+    reader.session_chunks(PARSER)
+    reader.sessions()
+
+
 DAMAGE = [
-    truncate_manifest, garble_manifest, empty_manifest, remove_manifests, remove_data, garble_data, truncate_data, remove_indexes,
+    truncate_manifest,
+    garble_manifest,
+    empty_manifest,
+    remove_manifests,
+    remove_data,
+    garble_data,
+    truncate_data,
+    remove_indexes,
     garble_indexes,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_one_sentence(memory: Path, damage: Callable[[Path], None]) -> None:
     damage(memory)
     with pytest.raises(CorruptMemoryError) as info:
-        reader = MemoryReader.open(str(memory))
-        reader.words("parser", Filter(), 5)
-        reader.session_chunks(PARSER)
-        reader.sessions()
+        use(memory)
     message = sentence(info.value)
     assert str(memory) in message
     assert "funes index" in message

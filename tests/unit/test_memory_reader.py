@@ -91,9 +91,30 @@ def test_a_copy_is_found_once_and_within_its_session(reader: MemoryReader) -> No
 
 
 HOSTILE = [
-    "", " ", "\x00", "!!!", "'", '"', '"unclosed', "a\x00b", "AND OR NOT", "+parser -cache ~x *", "(((", "a:b:c", "😀😀", "日本語", "ñ́", "text IS NULL; --",
-    "x" * 100_000, "word " * 20_000, "\n".join(f"f{n}()" for n in range(20_000)), "\ud800 lone", "%" * 5000, "\u2028\u0085", "SELECT * FROM t",
-]  # fmt: skip
+    "",
+    " ",
+    "\x00",
+    "!!!",
+    "'",
+    '"',
+    '"unclosed',
+    "a\x00b",
+    "AND OR NOT",
+    "+parser -cache ~x *",
+    "(((",
+    "a:b:c",
+    "😀😀",
+    "日本語",
+    "ñ́",
+    "text IS NULL; --",
+    "x" * 100_000,
+    "word " * 20_000,
+    "\n".join(f"f{n}()" for n in range(20_000)),
+    "\ud800 lone",
+    "%" * 5000,
+    "\u2028\u0085",
+    "SELECT * FROM t",
+]
 
 
 @pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
