@@ -46,9 +46,10 @@ class HermesSource:
 
     def matches(self, head: Head) -> bool:
         """Recognise a database by its columns and a JSONL file by its records."""
-        if head.start.startswith(SQLITE_MAGIC):
+        if head.start.startswith(SQLITE_MAGIC) and head.tables:
             return {"messages", "sessions"} <= head.tables and _is_hermes(head.path)
-        return hermes_export.matches(head.records)
+        # A damaged or empty database is told by its name, so that reading it says what is wrong.
+        return head.path.name == "state.db" or hermes_export.matches(head.records)
 
     def stamp(self, path: Path) -> str:
         """Return the sizes, times and inodes of the file and of its `-wal`, where commits stay for hours."""

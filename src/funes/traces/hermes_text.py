@@ -135,7 +135,8 @@ def without_media_notes(text: str) -> str:
 def _summary(text: str, is_summary: bool) -> Message | None:
     """Take a compaction's message apart: `[prior message] summary [end marker] [next message]`."""
     prior = ""
-    if (end := _PRIOR_END.search(text)) and (is_summary or _SUMMARY.match(text, end.end())):
+    end = _PRIOR_END.search(text) if "[END OF PRIOR CONTEXT" in text else None
+    if end and (is_summary or _SUMMARY.match(text, end.end())):
         prior = _PRIOR.sub("", text[: end.start()], count=1)
         text = text[end.end() :]
     elif not is_summary and not _SUMMARY.match(text):

@@ -194,9 +194,9 @@ class SessionTurns:
 
     def _identify(self, turn: Turn) -> None:
         """Name a turn and its blocks; a block's `anchor` holds the id of its tool call until here."""
-        turn.uuid = self._names.turn(turn)
-        for block in turn.blocks:
-            block.anchor = self._names.block(turn, block)
+        turn.uuid, anchors = self._names.name(turn)
+        for block, anchor in zip(turn.blocks, anchors, strict=True):
+            block.anchor = anchor
         turn.parent_uuid, self._last_uuid = self._last_uuid, turn.uuid
 
     def _damage(self, what: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from funes.traces.model import Block, Turn
+from funes.traces.model import Turn
 
 
 class ContentNames:
@@ -26,16 +26,15 @@ class ContentNames:
         self._turns: Counter[bytes] = Counter()
         self._blocks: Counter[bytes] = Counter()
 
-    def turn(self, turn: Turn) -> str:
-        """Return the name of the next turn; its blocks' anchors take part."""
-        whole = digest(turn.role, *(_block_key(turn, block).hex() for block in turn.blocks))
-        ordinal = self._turns[whole]
+    def name(self, turn: Turn) -> tuple[str, list[str]]:
+        """Return the names of the next turn and of its blocks; what their anchors hold takes part."""
+        keys = [digest(turn.role, block.type, block.anchor, block.tool_name, block.text) for block in turn.blocks]
+        whole = digest(turn.role, *(key.hex() for key in keys))
+        uuid = digest(self._session_id, whole.hex(), str(self._turns[whole])).hex()
         self._turns[whole] += 1
-        return digest(self._session_id, whole.hex(), str(ordinal)).hex()
+        return uuid, [self._block_name(key) for key in keys]
 
-    def block(self, turn: Turn, block: Block) -> str:
-        """Return the name of the next block."""
-        key = _block_key(turn, block)
+    def _block_name(self, key: bytes) -> str:
         ordinal = self._blocks[key]
         self._blocks[key] += 1
         return f"{digest(self._lineage, key.hex()).hex()}:{ordinal}"
@@ -45,7 +44,3 @@ def digest(*parts: str) -> bytes:
     """Hash a sequence of strings."""
     joined = "\x1e".join(parts).encode("utf-8", "replace")
     return hashlib.blake2b(joined, digest_size=12).digest()
-
-
-def _block_key(turn: Turn, block: Block) -> bytes:
-    return digest(turn.role, block.type, block.anchor, block.tool_name, block.text)

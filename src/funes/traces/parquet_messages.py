@@ -142,7 +142,7 @@ class _Messages:
     def _turn(self, message: Mapping[str, Any], role: Role, origin: Origin, blocks: list[Block]) -> Turn:
         time = parse_time(message.get("timestamp")) or self._row.sent_at
         turn = Turn("", role, origin, time, blocks, parent_uuid=self._last_uuid)
-        self._last_uuid = turn.uuid = self._names.turn(turn)
+        self._last_uuid = turn.uuid = self._names.name(turn)[0]
         return turn
 
 

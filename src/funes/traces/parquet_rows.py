@@ -1,4 +1,7 @@
-"""Rows of a Parquet file of agent traces, one at a time and in bounded memory."""
+"""Rows of a Parquet file of agent traces, one at a time.
+
+Memory is bounded by the pages of one row group, of which the Arrow library decodes one a column at a time.
+"""
 
 from __future__ import annotations
 
