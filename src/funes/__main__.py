@@ -71,7 +71,7 @@ def _fault(sentence: str, code: int) -> int:
 
 
 def _write_utf8() -> None:
-    """The agent format has characters outside ASCII, whatever the locale: UTF-8 in pipes, the best that fits elsewhere."""
+    """UTF-8 in pipes, since the agent format has characters outside ASCII; in a terminal the best that fits."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             if stream.isatty():

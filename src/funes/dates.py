@@ -48,7 +48,9 @@ def parse_when(text: str, *, now: datetime | None = None, end: bool = False) -> 
     return found
 
 
-def parse_range(since: str | None, until: str | None, *, now: datetime | None = None) -> tuple[datetime | None, datetime | None]:
+def parse_range(
+    since: str | None, until: str | None, *, now: datetime | None = None
+) -> tuple[datetime | None, datetime | None]:
     """Read both ends of a time range; a day given as its end includes the whole day.
 
     Raises:
@@ -57,7 +59,9 @@ def parse_range(since: str | None, until: str | None, *, now: datetime | None = 
     first = parse_when(since, now=now) if since else None
     last = parse_when(until, now=now, end=True) if until else None
     if first and last and first > last:
-        raise FunesError(f"--since {since} is later than --until {until}, so nothing can lie between them; swap the two.")
+        raise FunesError(
+            f"--since {since} is later than --until {until}, so nothing can lie between them; swap the two."
+        )
     return first, last
 
 

@@ -25,9 +25,17 @@ output_format = click.option(
 )
 
 _FILTERS = (
-    click.option("--type", "types", multiple=True, type=click.Choice(BLOCK_TYPES), help="Only blocks of this type; repeatable."),
+    click.option(
+        "--type", "types", multiple=True, type=click.Choice(BLOCK_TYPES), help="Only blocks of this type; repeatable."
+    ),
     click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only this speaker; repeatable."),
-    click.option("--harness", "harnesses", multiple=True, metavar="NAME", help="Only this agent (claude, codex, pi, hermes); repeatable."),
+    click.option(
+        "--harness",
+        "harnesses",
+        multiple=True,
+        metavar="NAME",
+        help="Only this agent (claude, codex, pi, hermes); repeatable.",
+    ),
     click.option("--repo", metavar="OWNER/NAME", help="Only sessions of this repository; the bare name works too."),
     click.option("--branch", metavar="NAME", help="Only this git branch."),
     click.option("--workdir", metavar="DIR", help="Only work in this folder or below it."),

@@ -15,9 +15,19 @@ from funes.search.model import DEFAULT_CANDIDATES, DEFAULT_K, DEFAULT_NEIGHBORS
 @click.argument("query", nargs=-1, required=True)
 @click.option("-k", "k", type=int, default=DEFAULT_K, show_default=True, help="Most hits.")
 @click.option("--candidates", type=int, default=DEFAULT_CANDIDATES, show_default=True, help="Passages to rerank.")
-@click.option("--half-life", type=float, default=None, metavar="DAYS", help="Age at which recency's small share halves; 0 for none.")
-@click.option("--neighbors", type=int, default=DEFAULT_NEIGHBORS, show_default=True, help="Passages to show around each hit.")
-@click.option("--rerank", type=click.Choice(["late", "off"]), default="late", show_default=True, help="Last stage of the ranking.")
+@click.option(
+    "--half-life",
+    type=float,
+    default=None,
+    metavar="DAYS",
+    help="Age at which recency's small share halves; 0 for none.",
+)
+@click.option(
+    "--neighbors", type=int, default=DEFAULT_NEIGHBORS, show_default=True, help="Passages to show around each hit."
+)
+@click.option(
+    "--rerank", type=click.Choice(["late", "off"]), default="late", show_default=True, help="Last stage of the ranking."
+)
 @options.filters
 @options.memory
 @options.as_json
@@ -184,3 +194,26 @@ def scan(
 
         click.echo(scan_text(result), nl=False)
     return options.NOTHING_FOUND if fail_empty and not result.matches else 0
+
+
+@click.command()
+@click.argument("memory", required=False, metavar="[MEMORY]")
+@options.as_json
+@options.output_format
+def status(memory: str | None, as_json: bool, output_format: str | None) -> int:
+    """Say what a memory holds, what waits for a vector, and what was skipped and why."""
+    from funes.commands.status import status as run_status
+    from funes.ui import status_text as layouts
+
+    report = run_status(OpenMemory(memory))
+    if as_json:
+        from funes.ui.json_output import dumps
+
+        click.echo(dumps(layouts.status_json(report)), nl=False)
+    elif options.for_person(output_format):
+        from funes.ui.human import console
+
+        layouts.print_status(console(), report)
+    else:
+        click.echo(layouts.status_text(report), nl=False)
+    return 0

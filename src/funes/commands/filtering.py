@@ -31,13 +31,15 @@ def make_filter(
     """Build the conditions of a read.
 
     Args:
-        types, roles: block types and speakers; any of them.
+        types: block types; any of them.
+        roles: speakers; any of them.
         harnesses: harness names in either spelling of claude; any of them.
         repo: `owner/name`, or the bare name.
         branch: git branch, exactly.
         workdir: folder, absolute or relative to the current one; it and everything below it.
         session: full session id.
-        since, until: times as `funes.dates` reads them.
+        since: earliest time, as `funes.dates` reads it.
+        until: latest time, in the same forms; a day counts to its end.
         now: what ages count back from; the current time when None.
 
     Raises:

@@ -36,7 +36,8 @@ def get(
         memory: where the session is.
         session: its id, or the beginning of it.
         turn: a turn's uuid, or the beginning of it; None for a stretch.
-        first, last: seq of the first and last turn, both inclusive; the whole session when both are None.
+        first: seq of the first turn; None for the beginning of the session.
+        last: seq of the last turn, inclusive; None for its end.
         window: turns to show before and after `turn`.
         offset: characters of the first turn to leave out.
         enough: stop reading once this many characters have been read; None to read everything.
@@ -51,7 +52,9 @@ def get(
     target = ""
     if turn:
         seqs = {chunk.turn_uuid: chunk.seq for chunk in reader.session_chunks(session_id)}
-        target = one_of(turn, lambda prefix: _starting(seqs, prefix), "turn", f"`funes get {session_id}` shows the session")
+        target = one_of(
+            turn, lambda prefix: _starting(seqs, prefix), "turn", f"`funes get {session_id}` shows the session"
+        )
         first, last = max(seqs[target] - window, 0), seqs[target] + window
     start = first or 0
     end = summary.turns - 1 if last is None else last
@@ -137,7 +140,9 @@ def _check(turn: str | None, first: int | None, last: int | None, window: int, o
     if turn and (first is not None or last is not None):
         raise FunesError("Give either a turn or a range with --from and --to, not both.")
     if window and not turn:
-        raise FunesError("--window needs a turn to show the surroundings of; for a stretch of a session give --from and --to.")
+        raise FunesError(
+            "--window needs a turn to show the surroundings of; for a stretch of a session give --from and --to."
+        )
     for name, value in (("--from", first), ("--to", last), ("--window", window), ("--offset", offset)):
         if value is not None and value < 0:
             raise FunesError(f"{name} is {value}; it has to be 0 or more.")

@@ -11,6 +11,7 @@ from funes.search.model import RecallOptions, RecallResult
 
 if TYPE_CHECKING:
     from funes.memory.filters import Filter
+    from funes.models.encoder import Encoder
 
 MAX_K = 200
 MAX_NEIGHBORS = 20
@@ -36,11 +37,24 @@ def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResu
     options = replace(options, where=where, candidates=max(options.candidates, options.k))
     from funes.search.pipeline import recall as search
 
-    encoder = memory.encoder()
+    encoder, note = _usable_encoder(memory)
     result = search(reader, encoder, query, options)
-    if encoder is None and NO_MODEL not in result.notes:
-        result.notes.insert(0, NO_MODEL)
+    if note:
+        result.notes.append(note)
+    if not result.hits and where.sql() and not reader.sessions(where, limit=1):
+        result.notes.append("no passage meets the filters; leave some out")
     return result
+
+
+def _usable_encoder(memory: OpenMemory) -> tuple[Encoder | None, str]:
+    """The model, or None and the reason: it is missing, or not the one that made the memory's vectors."""
+    encoder = memory.encoder()
+    if encoder is None:
+        return None, NO_MODEL
+    made_with = memory.reader().model
+    if made_with and made_with != encoder.model_id:
+        return None, f"the vectors of this memory were made with {made_with}, so this searches by words only"
+    return encoder, ""
 
 
 def with_full_session(memory: OpenMemory, where: Filter) -> Filter:
@@ -52,11 +66,15 @@ def _checked(query: str, options: RecallOptions) -> str:
     """The query as text that can be encoded."""
     query = query.encode("utf-8", "replace").decode().replace("\0", " ").strip()
     if not query:
-        raise FunesError("The question is empty; say what to look for, as in `funes recall \"why did we drop the cache\"`.")
+        raise FunesError(
+            'The question is empty; say what to look for, as in `funes recall "why did we drop the cache"`.'
+        )
     if not 1 <= options.k <= MAX_K:
         raise FunesError(f"The number of hits (k) is {options.k}; it has to be between 1 and {MAX_K}.")
     if not 0 <= options.neighbors <= MAX_NEIGHBORS:
-        raise FunesError(f"The number of neighbours is {options.neighbors}; it has to be between 0 and {MAX_NEIGHBORS}.")
+        raise FunesError(
+            f"The number of neighbours is {options.neighbors}; it has to be between 0 and {MAX_NEIGHBORS}."
+        )
     if options.candidates < 1:
         raise FunesError(f"The number of candidates is {options.candidates}; it has to be at least 1.")
     if options.half_life_days is not None and not options.half_life_days >= 0:

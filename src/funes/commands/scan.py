@@ -49,7 +49,18 @@ def _scan_turn(turn: TurnView, pattern: re.Pattern[str], result: ScanResult, lim
                 continue
             before, after = _around(block.text, found.start(), found.end())
             result.matches.append(
-                Match(turn.uuid, turn.seq, turn.ts, turn.role, block.type, block.tool_name, found.start(), before, found[0], after)
+                Match(
+                    turn.uuid,
+                    turn.seq,
+                    turn.ts,
+                    turn.role,
+                    block.type,
+                    block.tool_name,
+                    found.start(),
+                    before,
+                    found[0],
+                    after,
+                )
             )
 
 

@@ -78,7 +78,9 @@ def identifier_of(message: Any) -> Any:
 def wants_answer(message: Any) -> bool:
     """Whether a message is to be answered, if only with an error: notifications and answers are not."""
     if not isinstance(message, dict) or "id" in message:
-        return not (isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message))
+        return not (
+            isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message)
+        )
     return not isinstance(message.get("method"), str)
 
 
@@ -116,7 +118,7 @@ def envelope_version(params: Message) -> str | None:
 
 
 def negotiate(requested: Any) -> str:
-    """The version of a connection: the one asked for if it is spoken here, else the newest that `initialize` reaches."""
+    """The version of a connection: the one asked for if it is spoken here, else the newest with a handshake."""
     return requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
 
 

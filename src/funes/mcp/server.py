@@ -1,8 +1,8 @@
 """`funes mcp`: an MCP server over stdin and stdout.
 
-An agent that does not get `initialize` and `tools/list` answered within about half a second from the start of the process
-goes on without the tools and says nothing. So the loop is our own (the official library alone takes longer to import),
-`funes.__main__` calls it without loading click, and memory and model are opened by the first call of a tool.
+An agent that does not get `initialize` and `tools/list` answered within about half a second from the start of the
+process goes on without the tools and says nothing. So the loop is our own (the official library alone takes longer to
+import), `funes.__main__` calls it without loading click, and memory and model are opened by the first call of a tool.
 
 The main thread reads and answers everything but tool calls at once; one worker thread runs tool calls in the order in
 which they came. File descriptor 1 is kept for the protocol alone: whatever else prints goes to stderr.

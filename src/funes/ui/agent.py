@@ -21,7 +21,9 @@ GET_CHARACTERS = 40_000
 """Longest answer of `get`, in characters: what the agents' own limits let through."""
 RECALL_BYTES = 48_000
 """Longest answer of `recall`, in bytes: above 50 KB Claude Code puts the answer in a file instead."""
-NOTHING_CLOSE = "note: nothing is close to the question; the passages below are the nearest there are, all of them weak\n"
+NOTHING_CLOSE = (
+    "note: nothing is close to the question; the passages below are the nearest there are, all of them weak\n"
+)
 _END = "---\n"
 
 
@@ -58,16 +60,18 @@ def _fewer_hits(head: str, parts: list[str], limit: int) -> str:
         kept.append(part)
     missing = len(parts) - len(kept)
     if missing:
-        head += f"note: {missing} more {_plural(missing, 'hit')} left out, the answer would be too long; ask for fewer or narrow the search\n"
+        left_out = f"{missing} more {_plural(missing, 'hit')} left out, the answer would be too long"
+        head += f"note: {left_out}; ask for fewer or narrow the search\n"
     return head + "".join(kept)
 
 
 def _hit(hit: Hit, label: str, neighbour_characters: int) -> str:
     chunk = hit.chunk
     place = f"{one_line(chunk.workdir) or '-'}/{shown_id(chunk.session_id[:8])}"
+    facets = f"{shown_id(chunk.harness)} {place} {shown_id(chunk.block_type)}"
     weak = " weak" if hit.weak else ""
     lines = [
-        f"[{shown_time(chunk.ts)}] {shown_id(chunk.harness)} {place} {shown_id(chunk.block_type)}  score={hit.score:.3f}{weak}\n",
+        f"[{shown_time(chunk.ts)}] {facets}  score={hit.score:.3f}{weak}\n",
         _get_line(chunk.session_id, chunk.turn_uuid, label),
         _lines(body(chunk.text or "")),
     ]
@@ -116,7 +120,7 @@ def _turn(turn: TurnView, offset: int = 0) -> str:
         if offset and offset >= len(block.text):
             offset -= len(block.text)
             continue
-        parts += [_block_label(block), _lines(body(block.text[offset:]))]
+        parts += [_block_label(block, is_first=len(parts) == 1), _lines(body(block.text[offset:]))]
         offset = 0
     return "".join(parts) + _END
 
@@ -128,13 +132,13 @@ def _cut_turn(turn: TurnView, offset: int, room: int) -> tuple[str, int]:
         The text, without an end line, and how many characters of the turn's blocks have been shown in all.
     """
     parts = [f"[{shown_time(turn.ts)}] {shown_id(turn.role)} seq{turn.seq} turn={shown_id(turn.uuid)}\n"]
-    room -= len(parts[0])
+    room -= len(parts[0]) + len(_END)
     reached, skip = offset, offset
     for block in turn.blocks:
         if skip and skip >= len(block.text):
             skip -= len(block.text)
             continue
-        label = _block_label(block)
+        label = _block_label(block, is_first=len(parts) == 1)
         room -= len(label) + 1
         if room <= 0:
             break
@@ -153,8 +157,10 @@ def _cut_turn(turn: TurnView, offset: int, room: int) -> tuple[str, int]:
 
 def _read_on(reading: Reading, last: int, following: int) -> str:
     first = reading.turns[0].seq
-    until = "" if reading.last >= reading.session.turns - 1 else f" --to {reading.last}"
-    return f"turns {first}-{last} of {reading.session.turns}; continue with: funes get {_reference(reading)} --from {following}{until}\n"
+    command = f"funes get {_reference(reading)} --from {following}"
+    if reading.last < reading.session.turns - 1:
+        command += f" --to {reading.last}"
+    return f"turns {first}-{last} of {reading.session.turns}; continue with: {command}\n"
 
 
 def _read_on_inside(reading: Reading, turn: TurnView, reached: int) -> str:
@@ -169,9 +175,9 @@ def _reference(reading: Reading) -> str:
     return shown_id(reading.session.id) + memory
 
 
-def _block_label(block: BlockView) -> str:
-    """The line before a block that is no plain text: its type, and the tool's name where there is one."""
-    if block.type == "text":
+def _block_label(block: BlockView, *, is_first: bool) -> str:
+    """The line before a block: its type, and its tool's name if it has one. Text that begins a turn has none."""
+    if block.type == "text" and is_first:
         return ""
     return f"  # {shown_id(block.type)} {one_line(block.tool_name, 100)}".rstrip() + "\n"
 
@@ -185,7 +191,8 @@ def sessions_text(listing: SessionList) -> str:
 
 
 def _session(session: SessionSummary, label: str) -> str:
-    facets = [f"[{shown_time(session.last_ts)}] {shown_id(session.harness)} {one_line(session.workdir) or '-'}/{shown_id(session.id[:8])}"]
+    place = f"{one_line(session.workdir) or '-'}/{shown_id(session.id[:8])}"
+    facets = [f"[{shown_time(session.last_ts)}] {shown_id(session.harness)} {place}"]
     facets.append(f"turns={session.turns}")
     for name, value in (("repo", session.repo), ("branch", session.branch), ("parent", session.parent_id)):
         if value:

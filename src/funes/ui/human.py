@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from datetime import datetime
-from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from funes.ui.agent import shown_id
@@ -52,14 +51,18 @@ def _print_hit(out: Console, number: int, hit: Hit, label: str) -> None:
         head.append(" weak", style="yellow")
     head.append(f"  {chunk.role}", style=_ROLE_STYLES.get(chunk.role, "bold"))
     head.append(f" {_kind(chunk.block_type, chunk.tool_name)}")
-    head.append(f"  {_place(chunk.harness, chunk.repo or chunk.workdir, chunk.branch)}  {local_time(chunk.ts)}", style="dim")
+    head.append(
+        f"  {_place(chunk.harness, chunk.repo or chunk.workdir, chunk.branch)}  {local_time(chunk.ts)}", style="dim"
+    )
     out.print(head)
     for neighbour in hit.before:
         out.print(_neighbour("↑", neighbour))
     out.print(_indented(chunk.text or ""))
     for neighbour in hit.after:
         out.print(_neighbour("↓", neighbour))
-    out.print(Text(f"    funes get {shown_id(chunk.session_id)} {shown_id(chunk.turn_uuid)}{memory_flag(label)}", style="dim"))
+    out.print(
+        Text(f"    funes get {shown_id(chunk.session_id)} {shown_id(chunk.turn_uuid)}{memory_flag(label)}", style="dim")
+    )
 
 
 def _neighbour(arrow: str, neighbour: Neighbour) -> Text:
@@ -76,7 +79,8 @@ def print_reading(out: Console, reading: Reading, highlight: str = "") -> None:
     session = reading.session
     head = Text(one_line(session.title or session.first_prompt, 120) or "(no title)", style="bold")
     out.print(head)
-    facets = f"{_place(session.harness, session.repo or session.workdir, session.branch)}  {session.turns} turns  {shown_id(session.id)}"
+    place = _place(session.harness, session.repo or session.workdir, session.branch)
+    facets = f"{place}  {session.turns} turns  {shown_id(session.id)}"
     out.print(Text(facets, style="dim"))
     if not reading.turns:
         out.print("Nothing found.", style="yellow")
@@ -103,37 +107,24 @@ def _print_turn(out: Console, turn: TurnView, offset: int, highlight: str, is_ta
 
 
 def print_sessions(out: Console, listing: SessionList) -> None:
-    """Print a table of sessions."""
-    from rich.table import Table
+    """Print sessions, two lines each: what and when, and the title."""
     from rich.text import Text
 
     if not listing.sessions:
         out.print("Nothing found.", style="yellow")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("last turn", no_wrap=True)
-    table.add_column("harness", no_wrap=True)
-    table.add_column("repo or folder", overflow="ellipsis", no_wrap=True, max_width=32)
-    table.add_column("branch", overflow="ellipsis", no_wrap=True, max_width=20)
-    table.add_column("turns", justify="right")
-    table.add_column("session", style="cyan", no_wrap=True)
-    table.add_column("title", overflow="ellipsis", no_wrap=True)
     ids = shortest_prefixes([session.id for session in listing.sessions])
+    width = max(len(shown_id(identifier)) for identifier in ids)
     for session, identifier in zip(listing.sessions, ids, strict=True):
-        title = one_line(session.title or session.first_prompt, 120)
+        line = Text(f"{shown_id(identifier):<{width}}", style="cyan")
+        line.append(f"  {local_time(session.last_ts)}  ", style="default")
+        line.append(_place(session.harness, session.repo or session.workdir, session.branch), style="default")
+        line.append(f"  {session.turns} turns", style="dim default")
         if session.parent_id:
-            title = f"↳ {title}"
-        cells = [
-            local_time(session.last_ts),
-            one_line(session.harness),
-            one_line(session.repo) or one_line(session.workdir),
-            one_line(session.branch),
-            str(session.turns),
-            shown_id(identifier),
-            title,
-        ]
-        table.add_row(*(Text(cell) for cell in cells))
-    out.print(table, soft_wrap=False)
+            line.append(f"  of {shown_id(session.parent_id[:8])}", style="dim default")
+        out.print(line)
+        title = one_line(session.title or session.first_prompt, 120) or "(no title)"
+        out.print(Text(f"{' ' * width}  {title}", style="bold"))
     if listing.more:
         out.print("There are more; raise --limit or narrow the search.", style="dim")
 
@@ -147,7 +138,8 @@ def print_scan(out: Console, result: ScanResult) -> None:
         return
     for match in result.matches:
         head = Text(match.role, style=_ROLE_STYLES.get(match.role, "bold"))
-        head.append(f" {_kind(match.block_type, match.tool_name)}  #{match.seq}  {local_time(match.ts)}  {shown_id(match.turn_uuid)}", style="dim")
+        where = f"#{match.seq}  {local_time(match.ts)}  {shown_id(match.turn_uuid)}"
+        head.append(f" {_kind(match.block_type, match.tool_name)}  {where}", style="dim")
         out.print(head)
         line = Text("  ")
         line.append(_indented(match.before, "  ").plain.removeprefix("  "))
@@ -173,8 +165,10 @@ def shortest_prefixes(ids: Sequence[str], least: int = 8) -> list[str]:
     ordered = sorted(set(ids))
     shortest = {}
     for before, identifier, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
-        shared = max(len(commonprefix([identifier, before])), len(commonprefix([identifier, after])))
-        shortest[identifier] = identifier[: max(shared + 1, least)]
+        length = least
+        while length < len(identifier) and identifier[:length] in (before[:length], after[:length]):
+            length += 1
+        shortest[identifier] = identifier[:length]
     return [shortest[identifier] for identifier in ids]
 
 

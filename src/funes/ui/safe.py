@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 _SEQUENCES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements, screen clearing
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, …: titles, clipboard, links
+    # CSI: colours, cursor movements, clearing of the screen
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    # OSC, DCS and the like: titles, the clipboard, links
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 )
 _LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from funes.memory.sessions import SessionSummary
+from funes.memory.statistics import MemoryStatistics
 
 
 @dataclass(slots=True)
@@ -93,3 +95,66 @@ class ScanResult:
     literal: str
     matches: list[Match]
     total: int
+
+
+@dataclass(slots=True)
+class TraceProblem:
+    """A trace that was not read, or not whole.
+
+    Attributes:
+        path: the trace.
+        failed: whether nothing of it could be read.
+        reasons: one sentence for each fault.
+    """
+
+    path: str
+    failed: bool
+    reasons: list[str]
+
+
+@dataclass(slots=True)
+class TraceTotals:
+    """What came of all traces that the memory was made from, as far as this machine knows.
+
+    Attributes:
+        traces: traces read.
+        records: records parsed.
+        turns: turns found in them.
+        parsed: passages that the turns were cut into.
+        stored: passages stored with their text.
+        copies: passages that another session stores.
+        known: passages that the same session already had.
+        skipped: records and blocks left out, by reason.
+        redactions: credentials replaced, by rule.
+        problems: traces skipped or partly read.
+    """
+
+    traces: int = 0
+    records: int = 0
+    turns: int = 0
+    parsed: int = 0
+    stored: int = 0
+    copies: int = 0
+    known: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    redactions: dict[str, int] = field(default_factory=dict)
+    problems: list[TraceProblem] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class StatusReport:
+    """What a memory holds and where it comes from.
+
+    Attributes:
+        statistics: counted in the tables.
+        traces: None when this machine does not know the traces the memory was made from.
+        model: id of the pinned model.
+        model_folder: where that model is on this machine, None when it is not.
+        writers: who writes to the memory right now, a phrase each.
+    """
+
+    statistics: MemoryStatistics
+    traces: TraceTotals | None
+    model: str
+    model_folder: Path | None
+    writers: list[str] = field(default_factory=list)

@@ -1,0 +1,96 @@
+"""`funes status`: what a memory holds, and what did not make it into it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from funes.commands.opened import OpenMemory
+from funes.errors import FunesError, LockedError
+from funes.paths import state_file
+from funes.ui.views import StatusReport, TraceProblem, TraceTotals
+
+if TYPE_CHECKING:
+    from funes.commands.indexing.state import TraceState
+    from funes.memory.reader import MemoryReader
+
+
+def status(memory: OpenMemory) -> StatusReport:
+    """Look at a memory.
+
+    Raises:
+        NoMemoryError: when there is none.
+        CorruptMemoryError: when it cannot be read.
+    """
+    from funes.models.fetch import find
+    from funes.models.pinned import MINILM
+
+    reader = memory.reader()
+    return StatusReport(
+        reader.statistics(),
+        _trace_totals(reader),
+        MINILM.model_id,
+        find(MINILM),
+        _writers(reader.folder),
+    )
+
+
+def sum_up(traces: Iterable[TraceState]) -> TraceTotals:
+    """Add up what came of traces; problems are in the order of their paths."""
+    totals = TraceTotals()
+    skipped: Counter[str] = Counter()
+    redactions: Counter[str] = Counter()
+    for trace in sorted(traces, key=lambda trace: trace.path):
+        outcome = trace.outcome
+        totals.traces += 1
+        totals.records += outcome.records
+        totals.turns += outcome.turns
+        totals.parsed += outcome.passages
+        totals.stored += outcome.stored
+        totals.copies += outcome.copies
+        totals.known += outcome.known
+        skipped += outcome.skipped
+        redactions += outcome.redactions
+        reasons = [outcome.failed] if outcome.failed else list(outcome.damaged)
+        if outcome.unrecognised:
+            reasons = ["not a trace of any harness known here"]
+        elif outcome.torn_tail:
+            reasons.append("the last line is unfinished and waits for the next run")
+        if reasons:
+            totals.problems.append(TraceProblem(trace.path, bool(outcome.failed or outcome.unrecognised), reasons))
+    totals.skipped = dict(skipped.most_common())
+    totals.redactions = dict(redactions.most_common())
+    return totals
+
+
+def _trace_totals(reader: MemoryReader) -> TraceTotals | None:
+    """What the indexing state says, if it is the state of this memory."""
+    from funes.commands.indexing.state import read_traces
+    from funes.memory.identity import read_identity
+
+    identity = read_identity(reader.folder)
+    for path in dict.fromkeys((state_file(), reader.folder.parent / "state.sqlite")):
+        if traces := read_traces(path, identity, reader.version[0]):
+            return sum_up(traces.values())
+    return None
+
+
+def _writers(folder: Path) -> list[str]:
+    """Who holds the locks. A signed lock file may be left from a process that died, so the lock itself is tried."""
+    from funes.memory.lock import VECTORS_LOCK, WORDS_LOCK, WriterLock, read_holder
+
+    writers = []
+    for name in (WORDS_LOCK, VECTORS_LOCK):
+        holder = read_holder(folder / name)
+        if not holder:
+            continue
+        try:
+            with WriterLock(folder, name, wait=0, doing="looking who writes"):
+                pass
+        except LockedError:
+            writers.append(f"process {holder['pid']} on {holder['host']} is {holder['doing']} since {holder['since']}")
+        except FunesError:
+            pass  # The folder is read-only for this user; nothing can be said about who writes elsewhere.
+    return writers

@@ -1,0 +1,138 @@
+"""`status` as `name: value` lines, for agents and terminals alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from funes.ui.agent import shown_time
+from funes.ui.safe import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from funes.ui.views import StatusReport, TraceProblem, TraceTotals
+
+PROBLEMS_SHOWN = 20
+_TYPES = ("text", "thinking", "summary", "tool_use", "tool_result")
+
+
+def status_lines(report: StatusReport) -> list[tuple[str, str]]:
+    """Names and values, in the order in which a reader wants them. A name can come several times."""
+    held = report.statistics
+    copies = f" and {held.copies:,} copies of passages in further sessions" if held.copies else ""
+    lines = [
+        ("memory", f"{held.label} ({held.folder})"),
+        ("sessions", f"{held.sessions:,}"),
+        ("passages", f"{held.passages:,}{copies}"),
+    ]
+    for harness in {**held.sessions_by_harness, **held.passages_by_harness}:
+        sessions, passages = held.sessions_by_harness.get(harness, 0), held.passages_by_harness.get(harness, 0)
+        lines.append(("harness", f"{harness or '-'}: {sessions:,} sessions, {passages:,} passages"))
+    lines.append(("tiers", _tiers(held.passages_by_type)))
+    lines.append(("vectors", f"{held.embedded:,} made, {held.waiting:,} waiting{_waiting(held.waiting_by_type)}"))
+    lines.append(("turns from", f"{shown_time(held.first_ts)} to {shown_time(held.last_ts)}"))
+    lines.append(("last indexed", shown_time(held.last_indexed)))
+    lines.append(("model", _model(report)))
+    lines.append(("ruleset", counts(held.rulesets) or "none"))
+    sizes = {"text": held.bytes_text, "vectors": held.bytes_vectors, "indexes": held.bytes_indexes}
+    lines.append(("disk", ", ".join(f"{part} {megabytes(size)}" for part, size in sizes.items())))
+    lines += [("writing now", writer) for writer in report.writers]
+    if report.traces is None:
+        lines.append(("traces", "not known on this machine"))
+    else:
+        lines += _traces(report.traces)
+    return [(name, one_line(value)) for name, value in lines]
+
+
+def status_text(report: StatusReport) -> str:
+    """The lines as text."""
+    return "".join(f"{name}: {value}\n" for name, value in status_lines(report))
+
+
+def print_status(out: Console, report: StatusReport) -> None:
+    """Print the lines in two columns."""
+    from rich.text import Text
+
+    lines = status_lines(report)
+    width = max(len(name) for name, _ in lines)
+    previous = ""
+    for name, value in lines:
+        text = Text(f"{'' if name == previous else name:<{width}}  ", style="bold")
+        text.append(value, style="yellow" if name == "problem" else "not bold")
+        out.print(text)
+        previous = name
+
+
+def status_json(report: StatusReport) -> dict[str, Any]:
+    """Everything, as a document."""
+    from dataclasses import asdict
+
+    held = asdict(report.statistics)
+    label, folder = held.pop("label"), held.pop("folder")
+    return {
+        "memory": label,
+        "folder": folder,
+        **held,
+        "model": report.model,
+        "model_folder": report.model_folder,
+        "writers": report.writers,
+        "traces": asdict(report.traces) if report.traces else None,
+    }
+
+
+def counts(numbers: Mapping[str, int]) -> str:
+    """`name 1,234, other 5`."""
+    return ", ".join(f"{name or '-'} {number:,}" for name, number in numbers.items())
+
+
+def megabytes(size: int) -> str:
+    """Bytes as megabytes, or kilobytes when that is little."""
+    return f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} KB"
+
+
+def problem_lines(problems: Iterable[TraceProblem], limit: int = PROBLEMS_SHOWN) -> list[str]:
+    """One line for each trace that was skipped or partly read, and one for those past the limit."""
+    listed = list(problems)
+    lines = []
+    for problem in listed[:limit]:
+        more = f" (and {len(problem.reasons) - 3} more)" if len(problem.reasons) > 3 else ""
+        what = "skipped" if problem.failed else "partly read"
+        lines.append(f"{what}: {problem.path}: {'; '.join(problem.reasons[:3])}{more}")
+    if len(listed) > limit:
+        lines.append(f"and {len(listed) - limit:,} more traces; `funes status --json` names them all")
+    return lines
+
+
+def _traces(totals: TraceTotals) -> list[tuple[str, str]]:
+    fates = [
+        f"{totals.stored:,} stored",
+        f"{totals.copies:,} stored by another session",
+        f"{totals.known:,} already there",
+    ]
+    lines = [
+        ("traces", f"{totals.traces:,} read: {totals.records:,} records, {totals.turns:,} turns"),
+        ("parsed", f"{totals.parsed:,} passages: {', '.join(fates)}"),
+    ]
+    if totals.skipped:
+        lines.append(("left out", counts(totals.skipped)))
+    if totals.redactions:
+        lines.append(("redacted", counts(totals.redactions)))
+    return lines + [("problem", line) for line in problem_lines(totals.problems)]
+
+
+def _tiers(by_type: Mapping[str, int]) -> str:
+    ordered = {name: by_type[name] for name in _TYPES if name in by_type}
+    return counts(ordered | {name: number for name, number in by_type.items() if name not in ordered}) or "none"
+
+
+def _waiting(by_type: Mapping[str, int]) -> str:
+    return f" ({_tiers(by_type)})" if any(by_type.values()) else ""
+
+
+def _model(report: StatusReport) -> str:
+    where = "on this machine" if report.model_folder else "not on this machine; `funes models pull` fetches it"
+    others = [name for name in report.statistics.models if name != report.model]
+    if others:
+        return f"vectors made with {', '.join(others)}; this version uses {report.model} ({where})"
+    return f"{report.model} ({where})"
