@@ -19,6 +19,7 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 PARQUET_MAGIC = b"PAR1"
 
 _TAIL = 1024
+_ZSTD_PIECE = 1024
 
 
 def open_trace(path: Path) -> io.BufferedReader:
@@ -41,18 +42,35 @@ class _ZstdFile(io.RawIOBase):
 
         self._raw = raw
         self._error: type[Exception] = zstandard.ZstdError
-        self._reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        self._make = zstandard.ZstdDecompressor().decompressobj
+        self._frame = self._make()
+        self._rest = b""
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._reader.read(len(buffer))
-        except self._error as error:
-            raise OSError(f"the compressed data is damaged ({error})") from error
-        buffer[: len(data)] = data
-        return len(data)
+        while not self._ready:
+            # Small pieces, so that a fault costs little of the sound data before it.
+            data = self._rest or self._raw.read(_ZSTD_PIECE)
+            self._rest = b""
+            if self._frame.eof:
+                self._frame = self._make()
+            elif not data:
+                raise OSError("the compressed data ends early")
+            if not data:
+                return 0
+            try:
+                self._ready = memoryview(self._frame.decompress(data))
+            except self._error as error:
+                raise OSError(f"the compressed data is damaged ({error})") from error
+            if self._frame.eof:
+                self._rest = self._frame.unused_data
+        taken = self._ready[: len(buffer)]
+        self._ready = self._ready[len(taken) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
 
     def close(self) -> None:
         self._raw.close()
