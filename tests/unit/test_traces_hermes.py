@@ -633,3 +633,21 @@ def test_files_are_recognised_by_content(database: HermesDatabase, tmp_path: Pat
     other = tmp_path / "claude.jsonl"
     other.write_text('{"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "x"}}\n')
     assert detect(other, [source]) is None
+
+
+def test_a_snapshot_is_one_session(tmp_path: Path) -> None:
+    path = tmp_path / "session_20251130_120000_ab12cd.json"
+    document = {
+        "session_id": "20251130_120000_ab12cd",
+        "model": "m",
+        "platform": "cli",
+        "session_start": "2025-11-30T12:00:00",
+        "messages": [prompt("hi"), answer("ho")],
+    }
+    path.write_text(json.dumps(document, indent=2))
+    assert HermesSource().matches(read_head(path))
+    found, _ = read(path)
+    assert {session.id for session, _ in found} == {"20251130_120000_ab12cd"}
+    assert [turn.blocks[0].text for _, turn in found] == ["hi", "ho"]
+    path.write_text(json.dumps(document, indent=2)[:-20])
+    assert read(path)[1].failed.startswith("it is not JSON: ")

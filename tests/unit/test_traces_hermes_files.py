@@ -72,6 +72,26 @@ def test_a_log_without_its_index_is_read_from_a_copy(tmp_path: Path) -> None:
     assert names(copy) == {"state.db", "state.db-wal"}
 
 
+def test_the_log_of_a_linked_database_is_found(tmp_path: Path) -> None:
+    database = filled(tmp_path / "real" / "state.db")
+    link = tmp_path / "link.db"
+    link.symlink_to(database.path)
+    source = HermesSource()
+    before = source.stamp(link)
+    database.add("s0", "user", "later")
+    assert source.stamp(link) != before
+    assert len(turns(link)) == 4
+
+
+def test_a_copy_without_its_log_says_so(tmp_path: Path) -> None:
+    database = filled(tmp_path / "live" / "state.db")
+    copy = tmp_path / "state.db"
+    shutil.copy(database.path, copy)
+    assert copy.stat().st_size == 4096
+    assert HermesSource().matches(read_head(copy))
+    assert read(copy)[1].failed == "it has no tables; it was copied without its state.db-wal, or never written to"
+
+
 def test_a_database_without_a_log_mode_is_read_in_place(tmp_path: Path) -> None:
     database = filled(tmp_path / "state.db", wal=False)
     assert way(database.path) == "in place"
@@ -308,6 +328,9 @@ def test_the_files_of_all_profiles_are_found(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "20251130_1.jsonl").touch()
     (tmp_path / "sessions" / "request_dump_1.json").touch()
+    (tmp_path / "sessions" / "session_1.json").touch()
+    (tmp_path / "profiles" / "old" / "sessions").mkdir(parents=True)
+    (tmp_path / "profiles" / "old" / "sessions" / "session_2.json").touch()
     source = HermesSource()
     (root,) = source.roots()
     assert root == tmp_path
@@ -315,6 +338,7 @@ def test_the_files_of_all_profiles_are_found(tmp_path: Path, monkeypatch: pytest
         "state.db",
         "sessions/20251130_1.jsonl",
         "profiles/coder/state.db",
+        "profiles/old/sessions/session_2.json",
     ]
 
 

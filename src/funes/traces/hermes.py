@@ -40,8 +40,11 @@ class HermesSource:
     def files(self, root: Path) -> Iterator[Path]:
         """Yield the databases of all profiles and the transcripts of versions before them."""
         for home in (root, *_sorted_glob(root, "profiles/*")):
-            if (database := home / "state.db").is_file():
+            database = home / "state.db"
+            if database.is_file():
                 yield database
+            else:
+                yield from _sorted_glob(home, "sessions/session_*.json")
             yield from _sorted_glob(home, "sessions/*.jsonl")
 
     def matches(self, head: Head) -> bool:
@@ -49,7 +52,7 @@ class HermesSource:
         if head.start.startswith(SQLITE_MAGIC) and head.tables:
             return {"messages", "sessions"} <= head.tables and _is_hermes(head.path)
         # A damaged or empty database is told by its name, so that reading it says what is wrong.
-        return head.path.name == "state.db" or hermes_export.matches(head.records)
+        return head.path.name == "state.db" or hermes_export.matches(head)
 
     def stamp(self, path: Path) -> str:
         """Return the sizes, times and inodes of the file and of its `-wal`, where commits stay for hours."""
@@ -71,7 +74,8 @@ class HermesSource:
             report.failed = f"it cannot be opened: {error.strerror or error}"
             return
         if start != SQLITE_MAGIC and path.suffix != ".db":
-            yield from hermes_export.read_jsonl(path, report)
+            is_snapshot = ".json" in path.suffixes
+            yield from (hermes_export.read_snapshot if is_snapshot else hermes_export.read_jsonl)(path, report)
             return
         try:
             yield from _read_database(path, report, resume)

@@ -48,8 +48,13 @@ class Database:
         self._connection = connection
         self.message_columns = self._columns("messages")
         self.session_columns = self._columns("sessions")
+        if not self.message_columns and not self.session_columns and self._is_empty():
+            raise UnreadableError("it has no tables; it was copied without its state.db-wal, or never written to")
         if not {"session_id", "role", "content"} <= self.message_columns:
             raise UnreadableError("it is a database, but not one of Hermes's: it has no messages in it")
+
+    def _is_empty(self) -> bool:
+        return not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
     def _columns(self, table: str) -> frozenset[str]:
         try:

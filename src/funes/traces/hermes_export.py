@@ -1,26 +1,49 @@
-"""Hermes sessions as JSONL: `hermes sessions export`, and the transcripts that versions before `state.db` wrote.
+"""Hermes sessions as JSON: `hermes sessions export`, and what versions before `state.db` wrote.
 
-An export has one session a line, with its messages; a transcript is one session, whose first line is
-`{"role": "session_meta", …}` and whose other lines are messages, named after the session.
+An export has one session a line, with its messages. A transcript is one session, named after it, whose first line is
+`{"role": "session_meta", …}` and whose other lines are messages. A snapshot (`session_<id>.json`) is one JSON document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from funes.traces.hermes_sessions import SESSION_COLUMNS, lineage_of, read_session
 from funes.traces.hermes_turns import SessionTurns
-from funes.traces.jsonl import iter_records, open_trace
-from funes.traces.model import ReadReport, Session, Turn
+from funes.traces.jsonl import iter_records, open_trace, sanitize
+from funes.traces.model import Head, ReadReport, Session, Turn
 
+_SNAPSHOT = re.compile(rb'\s*\{\s*"session_id"\s*:')
 _ROLES = frozenset(("user", "assistant", "tool", "system", "session_meta"))
 
 
-def matches(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether records at the beginning of a file are an export's or a transcript's."""
-    return any(_is_session(record) or record.get("role") == "session_meta" for record in records)
+def matches(head: Head) -> bool:
+    """Whether a file's beginning is an export's, a transcript's or a snapshot's."""
+    if _SNAPSHOT.match(head.start) and b'"session_start"' in head.start:
+        return True
+    return any(_is_session(record) or record.get("role") == "session_meta" for record in head.records)
+
+
+def read_snapshot(path: Path, report: ReadReport) -> Iterator[tuple[Session, Turn]]:
+    """Stream the turns of a snapshot."""
+    try:
+        with open_trace(path) as stream:
+            document = sanitize(json.loads(stream.read(), strict=False))
+    except OSError as error:
+        report.failed = f"it cannot be opened: {error.strerror or error}"
+        return
+    except (ValueError, RecursionError) as error:
+        report.failed = f"it is not JSON: {error}"
+        return
+    if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
+        report.failed = "it is JSON, but not a session of Hermes's"
+        return
+    document |= {"id": document.get("id") or document.get("session_id") or path.stem.removeprefix("session_")}
+    yield from _read_export(document | {"source": document.get("platform")}, {}, str(path), report)
 
 
 def read_jsonl(path: Path, report: ReadReport) -> Iterator[tuple[Session, Turn]]:

@@ -44,7 +44,7 @@ def open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, Way]]:
         UnreadableError: it cannot be opened, or is no database.
     """
     with tempfile.TemporaryDirectory(prefix="funes-", ignore_cleanup_errors=True) as folder:
-        connection, way = _connect(path, Path(folder))
+        connection, way = _connect(path.resolve(), Path(folder))
         try:
             yield connection, way
         finally:
@@ -52,8 +52,9 @@ def open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, Way]]:
 
 
 def files_of(path: Path) -> tuple[Path, Path, Path]:
-    """Return the database's own file, its `-wal` and its `-shm`."""
-    return path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
+    """Return the database's own file, its `-wal` and its `-shm`; of a linked one those beside the file itself."""
+    own = path.resolve()
+    return own, own.with_name(own.name + "-wal"), own.with_name(own.name + "-shm")
 
 
 def _connect(path: Path, folder: Path) -> tuple[sqlite3.Connection, Way]:
