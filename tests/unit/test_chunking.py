@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 
 import pytest
@@ -49,7 +50,7 @@ def test_pieces_stay_within_the_limits(text: str) -> None:
     for offset, piece in pieces:
         assert len(piece) <= MAX_CHARACTERS
         assert piece or (offset, piece) == (0, "")
-    for (first, piece), (second, _) in zip(pieces, pieces[1:], strict=False):
+    for (first, piece), (second, _) in itertools.pairwise(pieces):
         assert first < second
         assert first + len(piece) - OVERLAP <= second <= first + len(piece)
 

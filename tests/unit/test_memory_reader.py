@@ -129,7 +129,7 @@ def test_hostile_queries_are_only_words(reader: MemoryReader, query: str) -> Non
 @given(st.text(max_size=200))
 def test_any_query_is_answered(reader: MemoryReader, query: str) -> None:
     assert all(score > 0 for _, score in reader.words(query, Filter(), 5))
-    assert "parser" in " ".join(texts(reader, reader.words(f"{query} recursive", Filter(), 1)))
+    assert "recursive" in " ".join(texts(reader, reader.words(f"{query} recursive", Filter(), 20)))
 
 
 def test_a_pasted_document_is_cut() -> None:

@@ -105,6 +105,8 @@ class ReadReport:
         torn_tail: whether the last line is unfinished and was left for the next read.
         failed: reason the whole file could not be read, empty when it could.
         resume: opaque JSON-able state from which the next `read` can continue, None when the format cannot.
+        sessions: sessions whose data (title, say) this read knows although it yielded no turn of them, because the
+            read continued behind their turns; optional.
     """
 
     records: int = 0
@@ -114,6 +116,7 @@ class ReadReport:
     torn_tail: bool = False
     failed: str = ""
     resume: dict[str, Any] | None = None
+    sessions: list[Session] = field(default_factory=list)
 
     MAX_DAMAGED = 20
 

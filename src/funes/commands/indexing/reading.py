@@ -149,9 +149,12 @@ class TraceReader:
         yield reading.finish()
 
     def redact(self, text: str, outcome: TraceOutcome) -> str | None:
-        """Replace credentials; None when the text cannot be made clean."""
+        """Replace credentials; None, and counted as skipped, when the text cannot be made clean."""
         redaction = self._redactor.redact(text)
-        outcome.redactions.update(redaction.counts)
+        if redaction.text is None:
+            outcome.skipped[f"credentials could not be removed: {redaction.dropped}"] += 1
+        else:
+            outcome.redactions.update(redaction.counts)
         return redaction.text
 
     def repo(self, workdir: str) -> str:
@@ -175,7 +178,7 @@ class TraceReader:
     @property
     def warning(self) -> str:
         """Sentence about a missing scanning engine, empty when none is missing."""
-        return str(getattr(self._redactor, "missing_engine", "") or "")
+        return self._redactor.missing_engine
 
 
 class _Reading:
@@ -218,6 +221,8 @@ class _Reading:
     def finish(self) -> Finished:
         report, outcome = self.report, self.outcome
         outcome.records, outcome.turns = report.records, report.turns
+        for session in report.sessions:
+            self.sessions.setdefault(session.id, session)
         outcome.sessions = len(self.sessions)
         outcome.skipped += report.skipped
         outcome.damaged = [clean(sentence) for sentence in report.damaged]
@@ -273,7 +278,6 @@ class _Reading:
             return None
         text = self.reader.redact(elide_data_uris(block.text), self.outcome)
         if text is None:
-            skipped["a credential that could not be removed"] += 1
             return None
         if not text.strip():
             skipped["blank text"] += 1
