@@ -51,7 +51,7 @@ class ClaudeSource:
     def matches(self, head: Head) -> bool:
         """Whether the file holds records of Claude Code."""
         for record in head.records:
-            kind = record.get("type")
+            kind = str(record.get("type"))
             if kind in _CONVERSATION and "uuid" in record and ("sessionId" in record or "message" in record):
                 return True
             if kind in _OWN_TYPES and not _OWN_KEYS.isdisjoint(record):
@@ -81,7 +81,8 @@ class ClaudeSource:
             report.failed = f"cannot be opened: {error.strerror or error}"
             return
         with stream:
-            reader = iter_records(stream, report, *(point or (0,)), skip=_skip)
+            start, line = point or (0, 1)
+            reader = iter_records(stream, report, start, line=line, skip=_skip)
             for _, record in reader:
                 for session, turn in parser.feed(record, reader.line):
                     report.turns += 1

@@ -26,6 +26,7 @@ _TITLES = frozenset(("summary", "ai-title", "custom-title", "derived-from", "for
 
 _RESUMES_IN_PLACE = (2, 0, 22)
 _LINKS = 8192
+_LINKS_KEPT = 64
 _HELD = 32
 
 
@@ -59,7 +60,7 @@ class ClaudeParser:
             line: its line number, the last resort for an identifier.
         """
         self._queue.tick()
-        kind = record.get("type")
+        kind = text_of(record.get("type"))
         if kind in ("user", "assistant"):
             yield from self._message(record, line)
         elif kind == "attachment":
@@ -89,6 +90,7 @@ class ClaudeParser:
             "queue": self._queue.state(),
             "calls": {call: list(known) for call, known in self._blocks.calls.items()},
             "last": self._last.get(self._sessions.main.id, ""),
+            "links": list(self._links.items())[-_LINKS_KEPT:],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -101,6 +103,7 @@ class ClaudeParser:
         self._queue.restore(state["queue"])
         self._blocks.calls.update({call: (name, own) for call, (name, own) in state["calls"].items()})
         self._last[self._sessions.main.id] = state["last"]
+        self._links.update(dict(state["links"]))
 
     def _message(self, record: dict[str, Any], line: int) -> Iterator[tuple[Session, Turn]]:
         if not isinstance(record.get("message"), dict):
@@ -125,8 +128,7 @@ class ClaudeParser:
                 yield from self._emit(session, turn, record)
             if turns:
                 self._last[session.id] = turns[-1].uuid
-            else:
-                self._link(record, session)
+            self._link(record, session, turns[-1].uuid if turns else "")
 
     def _attachment(self, record: dict[str, Any], line: int) -> Iterator[tuple[Session, Turn]]:
         """Yield the prompt of an attachment that holds one: typed mid-turn, with no user record in some versions."""
@@ -194,10 +196,10 @@ class ClaudeParser:
         self._report.skipped[reason] += 1
         self._link(record, self._sessions.main)
 
-    def _link(self, record: dict[str, Any], session: Session) -> None:
-        """Remember which turn a record without a turn follows, for the records that follow it."""
+    def _link(self, record: dict[str, Any], session: Session, turn: str = "") -> None:
+        """Remember the turn of a record, or the one that a record without a turn follows."""
         if uuid := text_of(record.get("uuid")):
-            self._links[uuid] = self._parent(record, session)
+            self._links[uuid] = turn or self._parent(record, session)
             if len(self._links) > _LINKS:
                 self._links.popitem(last=False)
 
