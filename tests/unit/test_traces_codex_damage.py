@@ -14,6 +14,7 @@ from tests.support.codex import (
     Record,
     assistant,
     conversation,
+    event,
     meta,
     read,
     record,
@@ -46,6 +47,17 @@ def test_a_file_read_while_it_grows_gives_the_turns_of_one_read(cuts: list[int])
             resume = json.loads(json.dumps(report.resume))
             seen += turns
         assert seen == read(path)[1]
+
+
+def test_an_answer_read_from_its_event_before_its_item_was_written_is_kept_once(tmp_path: Path) -> None:
+    records = [meta(), started(), user("Fire."), event({"type": "agent_message", "message": "Hot."})]
+    path = write(tmp_path, records)
+    _, first, report = read(path)
+    write(
+        tmp_path, [*records, assistant("Hot."), event({"type": "agent_message", "message": "Off."}), assistant("Off.")]
+    )
+    _, second, _ = read(path, report.resume)
+    assert [text for *_, text in said(first + second)] == ["Fire.", "Hot.", "Off."]
 
 
 def test_a_rewritten_file_is_read_from_its_start(tmp_path: Path) -> None:

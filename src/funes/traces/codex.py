@@ -17,6 +17,7 @@ from funes.traces.codex_events import Kind, item_kind, skip_reason
 from funes.traces.codex_items import mapping, string
 from funes.traces.codex_lineage import file_ids
 from funes.traces.codex_rollout import Rollout
+from funes.traces.detect import walk
 from funes.traces.jsonl import iter_records, resume_point, resume_state
 from funes.traces.model import Head, ReadReport, Session, Turn
 from funes.traces.streams import open_trace
@@ -42,9 +43,8 @@ class CodexSource:
         Of a compressed rollout and a plain one of the same name the plain one is taken: Codex unpacks a rollout to go
         on with it, and the compressed file may be left behind.
         """
-        found = sorted(_rollouts(root), key=lambda path: (path.name, path))
-        plain = {path.name for path in found if path.suffix != ".zst"}
-        yield from (path for path in found if path.suffix != ".zst" or path.stem not in plain)
+        found = [path for path in walk(root) if path.name.startswith("rollout-")]
+        yield from sorted(found, key=lambda path: (path.name, path))
 
     def matches(self, head: Head) -> bool:
         """Whether the file holds records of a rollout, or is a document of the TypeScript command line."""
@@ -78,7 +78,7 @@ class CodexSource:
                     return
                 offset, line = point or (0, 1)
                 reader = iter_records(
-                    stream, report, offset, line=line, skip=lambda head: skip_reason(head, rollout.covered)
+                    stream, report, offset, line=line, skip=lambda head: skip_reason(head, rollout.coverage.covered)
                 )
                 yield from _counted(rollout, (record for _, record in reader), report)
         except OSError as error:
@@ -116,6 +116,8 @@ def _is_rollout_record(record: dict[str, Any]) -> bool:
     kind = string(record.get("type"))
     if kind in _RECORD_TYPES:
         return isinstance(record.get("payload"), dict)
+    if isinstance(record.get("session"), dict) and isinstance(record.get("items"), list):
+        return True
     if "record_type" in record:
         return not kind
     if not kind:
@@ -130,21 +132,6 @@ def _is_rollout_record(record: dict[str, Any]) -> bool:
 def _home() -> Path:
     override = os.environ.get("CODEX_HOME")
     return Path(override).expanduser() if override else Path.home() / ".codex"
-
-
-def _rollouts(root: Path) -> Iterator[Path]:
-    """Files below a folder that are named like rollouts; links to folders are followed, once each."""
-    seen: set[tuple[int, int]] = set()
-    for folder, folders, files in os.walk(root, followlinks=True):
-        status = os.stat(folder)
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        folders.sort()
-        for file in files:
-            if file.startswith("rollout-") and file.endswith((".jsonl", ".jsonl.zst", ".json")):
-                yield Path(folder, file)
 
 
 def _restore(session: Session, values: dict[str, Any]) -> None:
@@ -163,9 +150,10 @@ def _title(path: Path, ids: list[str]) -> str:
     index = home / "session_index.jsonl"
     try:
         status = index.stat()
+        titles = _titles(index, status.st_size, status.st_mtime_ns)
     except OSError:
+        # No index, or one that cannot be read: the sessions have no names.
         return ""
-    titles = _titles(index, status.st_size, status.st_mtime_ns)
     return next((titles[ident] for ident in ids if ident in titles), "")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from funes.traces.codex_items import (
     string,
     thinking_texts,
 )
+from funes.traces.codex_lineage import digest
 from funes.traces.codex_text import typed_text
 from funes.traces.text import tool_input_text
 
@@ -96,6 +97,52 @@ class Event:
     def known(self) -> bool:
         """Whether this reader knows the type."""
         return self.kind is not None or _QUIET.fullmatch(self.type) is not None
+
+
+class Coverage:
+    """For which kinds of content a file has conversation items, so that its events only repeat them.
+
+    Attributes:
+        covered: the kinds for which it is known to have some.
+    """
+
+    def __init__(self, covers: Callable[[Kind], bool], state: dict[str, Any]) -> None:
+        """Begin, or continue.
+
+        Args:
+            covers: looks through the file for items of a kind.
+            state: what an earlier reader's `state()` returned.
+        """
+        self.covered: set[str] = {string(kind) for kind in state.get("covered") or ()}
+        self._uncovered = {kind: string(text) for kind, text in mapping(state.get("uncovered")).items()}
+        self._covers = covers
+
+    def state(self) -> dict[str, Any]:
+        """Return a JSON-able value from which a later reader continues."""
+        return {"covered": sorted(self.covered), "uncovered": self._uncovered}
+
+    def add(self, kind: Kind) -> None:
+        """Note an item."""
+        self.covered.add(kind)
+
+    def has(self, kind: Kind) -> bool:
+        """Whether the file has items of a kind; looked up at the first event of that kind."""
+        if kind not in self.covered and kind not in self._uncovered:
+            if self._covers(kind):
+                self.covered.add(kind)
+            else:
+                self._uncovered[kind] = ""
+        return kind in self.covered
+
+    def note_event(self, kind: Kind, texts: list[str]) -> None:
+        """Note content that was taken from an event, there being no items of its kind."""
+        self._uncovered[kind] = digest(*texts)
+
+    def repeats(self, kind: Kind, texts: list[str]) -> bool:
+        """Note an item; True when it repeats the last event, which was read before the item was written."""
+        repeated = kind not in self.covered and self._uncovered.get(kind) == digest(*texts)
+        self.covered.add(kind)
+        return repeated
 
 
 def event_of(payload: dict[str, Any]) -> Event:

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from funes.traces.codex_calls import Calls
-from funes.traces.codex_events import Event, Kind, event_call, event_of, event_texts, is_command, is_user_command
+from funes.traces.codex_events import (
+    Coverage,
+    Event,
+    Kind,
+    event_call,
+    event_of,
+    event_texts,
+    is_command,
+    is_user_command,
+)
 from funes.traces.codex_items import (
     Part,
     call_of,
@@ -59,7 +68,7 @@ class Rollout:
 
     Attributes:
         session: the session.
-        covered: kinds of content for which the file is known to have items, so that events about them repeat those.
+        coverage: for which kinds of content the file has conversation items.
     """
 
     def __init__(
@@ -72,22 +81,19 @@ class Rollout:
     ) -> None:
         state = state or {}
         self.session = session
-        self.covered: set[str] = {string(kind) for kind in state.get("covered") or ()}
-        self._uncovered: set[str] = {string(kind) for kind in state.get("uncovered") or ()}
+        self.coverage = Coverage(covers, mapping(state.get("coverage")))
         self._named = bool(state.get("named"))
         self._start = state.get("start")
         self._make = TurnMaker(session, mapping(state.get("turns")))
         self._calls = Calls(mapping(state.get("calls")))
         self._names = names
         self._report = report
-        self._covers = covers
         self._held: Turn | None = None
 
     def state(self) -> dict[str, Any]:
         """Return a JSON-able value from which a later reader continues."""
         return {
-            "covered": sorted(self.covered),
-            "uncovered": sorted(self._uncovered),
+            "coverage": self.coverage.state(),
             "named": self._named,
             "start": self._start,
             "turns": self._make.state(),
@@ -172,13 +178,14 @@ class Rollout:
         if kind == "message":
             yield from self._message(payload, ident, ordinal)
         elif kind == "reasoning":
-            if texts := thinking_texts(payload):
-                self.covered.add("thinking")
-                yield self._make.speech("assistant", "agent", texts, ident, "thinking")
-            else:
+            if not (texts := thinking_texts(payload)):
                 self._skip("encrypted reasoning")
+            elif self.coverage.repeats("thinking", texts):
+                self._skip(REPEATED)
+            else:
+                yield self._make.speech("assistant", "agent", texts, ident, "thinking")
         elif call := call_of(payload):
-            self.covered.add("tool")
+            self.coverage.add("tool")
             self._skip(_IMAGES, kind == "image_generation_call" and bool(payload.get("result")))
             self.session.workdir = self.session.workdir or directory(mapping(call.input).get("workdir"))
             call_id = string(payload.get("call_id")) or ident
@@ -206,13 +213,14 @@ class Rollout:
         self._skip(_IMAGES, sum(part.image for part in parts))
         if role == "user":
             for turn in self._user(parts, ident, ordinal):
-                self.covered.add("user")
+                self.coverage.add("user")
                 yield turn
-        elif texts := [part.text for part in parts if part.text.strip()]:
-            self.covered.add("assistant")
-            yield self._make.speech("assistant", "agent", texts, ident)
-        else:
+        elif not (texts := [part.text for part in parts if part.text.strip()]):
             self._skip(_EMPTY)
+        elif self.coverage.repeats("assistant", texts):
+            self._skip(REPEATED)
+        else:
+            yield self._make.speech("assistant", "agent", texts, ident)
 
     def _user(self, parts: list[Part], ident: str, ordinal: object = None) -> Iterator[Turn]:
         if not self.session.workdir:
@@ -236,7 +244,7 @@ class Rollout:
             self._skip(_EMPTY)
 
     def _call_output(self, payload: dict[str, Any], ident: str) -> Iterator[Turn]:
-        self.covered.add("tool")
+        self.coverage.add("tool")
         call_id = string(payload.get("call_id")) or ident
         output = output_of(payload["output"] if "output" in payload else payload.get("result"))
         self._skip(_IMAGES, output.images)
@@ -270,7 +278,7 @@ class Rollout:
             if string(payload.get("thread_id")) in ("", self.session.id):
                 self.session.title = string(payload.get("thread_name")).strip() or self.session.title
         elif event.kind is not None and not is_user_command(event):
-            if not self._is_covered(event.kind):
+            if not self.coverage.has(event.kind):
                 yield from self._from_event(event)
             elif is_command(event) and (late := self._calls.completed(event.ident, command_output(event.body))):
                 # The command went on in the background after its output was recorded.
@@ -280,15 +288,12 @@ class Rollout:
             return
         self._skip(METADATA if event.known else f"unknown type {_label(event.type)}")
 
-    def _is_covered(self, kind: Kind) -> bool:
-        if kind not in self.covered and kind not in self._uncovered:
-            (self.covered if self._covers(kind) else self._uncovered).add(kind)
-        return kind in self.covered
-
     def _from_event(self, event: Event) -> Iterator[Turn]:
         """Make turns of content that the file has in no other form."""
         ident = string(event.body.get("id"))
         texts = [text for text in event_texts(event) if text.strip()]
+        if event.kind is not None:
+            self.coverage.note_event(event.kind, texts)
         if event.kind == "tool":
             call, output = event_call(event)
             self._calls.opened(event.ident, call)

@@ -32,12 +32,13 @@ def user_turns(parts: Sequence[Part], ident: str, origin: Origin, make: TurnMake
     turns: list[Turn] = []
     typed: list[str] = []
     for part in parts:
-        if not part.text.strip() or part.from_program:
+        if not part.text.strip():
             continue
-        content = _content(part.text, ident if is_unique(ident) else "", make)
+        labelled = part.kind == "user.text"
+        content = None if labelled else _content(part.text, ident if is_unique(ident) else "", make)
         if content is not None:
             turns += content
-        elif text := typed_text(part.text, labelled=part.kind == "user.text"):
+        elif not part.from_program and (text := typed_text(part.text, labelled=labelled)):
             typed.append(text)
     if typed:
         turns.append(make.speech("user", origin, typed, ident))

@@ -14,6 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from funes.traces.detect import walk
 from funes.traces.jsonl import iter_records, resume_point, resume_state
 from funes.traces.model import Head, ReadReport, Session, Turn
 from funes.traces.pi_entries import Entries
@@ -22,7 +23,6 @@ from funes.traces.streams import open_trace
 
 _SUFFIXES = (".jsonl", ".jsonl.zst")
 _OLD_NAME = re.compile(r"\d{4}-\d\d-\d\dT.*\.jsonl")
-_NO_SESSION = (".checkpoint.", ".deleted.", ".reset.", ".bak.")
 _SESSION_FIELDS = ("id", "harness", "workdir", "title", "parent_id", "kind")
 
 
@@ -49,7 +49,8 @@ class PiSource:
             except OSError:
                 return
             root /= "sessions"
-        yield from sorted(_session_files(root), key=lambda path: (path.name, path))
+        found = [path for path in walk(root) if path.name.endswith(_SUFFIXES)]
+        yield from sorted(found, key=lambda path: (path.name, path))
 
     def matches(self, head: Head) -> bool:
         """Whether the file has a session header or entries with a message inside."""
@@ -115,18 +116,3 @@ def _setting(agent: Path, key: str) -> str | None:
         return None
     value = settings.get(key) if isinstance(settings, dict) else None
     return value if isinstance(value, str) else None
-
-
-def _session_files(root: Path) -> Iterator[Path]:
-    """Session files below a folder; links to folders are followed, once each."""
-    seen: set[tuple[int, int]] = set()
-    for folder, folders, names in os.walk(root, followlinks=True):
-        status = os.stat(folder)
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        folders.sort()
-        for name in names:
-            if name.endswith(_SUFFIXES) and not any(part in name for part in _NO_SESSION):
-                yield Path(folder, name)
