@@ -22,6 +22,9 @@ _FIRST_TYPE = re.compile(rb'\{"type":"([\w-]{1,60})"')
 # The keys before the type of a progress record all have plain values.
 _LATER_TYPE = re.compile(rb'\{"parentUuid":[^{}\[\]]{0,8192}?"type":"(progress)"')
 _SKIPPED = {name.encode(): f"metadata {name}" for name in METADATA}
+_RAW = re.compile(
+    rb'"(?:parentUuid|leafUuid|isSidechain)"\s*:|"type"\s*:\s*"(?:user|assistant)"\s*,\s*"(?:uuid|message)"\s*:'
+)
 _CONVERSATION = ("user", "assistant", "system", "attachment", "progress")
 _OWN_TYPES = METADATA | {"summary", "queue-operation", "custom-title", "ai-title", "attachment"}
 _OWN_KEYS = frozenset(("sessionId", "leafUuid", "messageId", "parentUuid"))
@@ -56,7 +59,8 @@ class ClaudeSource:
                 return True
             if kind in _OWN_TYPES and not _OWN_KEYS.isdisjoint(record):
                 return True
-        return not head.records and re.search(rb'"(?:parentUuid|leafUuid|isSidechain)"\s*:', head.start) is not None
+        # A first record that is damaged, or longer than what was read.
+        return not head.records and _RAW.search(head.start) is not None
 
     def stamp(self, path: Path) -> str:
         """Return the state of the transcript and of what lies beside it: spilled outputs, metadata, title."""

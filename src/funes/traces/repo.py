@@ -119,5 +119,5 @@ def _read(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             return stream.read(_MAX_CONFIG).decode("utf-8", "replace")
-    except OSError:
+    except (OSError, ValueError):
         return ""

@@ -6,15 +6,16 @@ import json
 import re
 from datetime import UTC, datetime
 
-_OWN_VERBS = "recall|get|sessions|scan|status"
+_OWN_VERBS = "(?:recall|get|sessions|scan|status)"
 _OWN_TOOL = re.compile(r"(?:mcp_{1,2})?(?:plugin_)?(?:[a-z0-9-]+_{1,2})?funes[_.:/-]{1,2}\w+", re.IGNORECASE)
 _OWN_MARKER = re.compile(r"""<untrusted_tool_result\s+source=["']?(?:mcp_{1,2})?(?:\w+_)?funes[_"'.]""")
 _OWN_HIT = re.compile(r"^\s*→ get \S+ \S+", re.MULTILINE)
 _OWN_COMMAND = re.compile(
     r"(?:^|[;&|({`\n]|\$\()\s*"  # where a command starts
     r"(?:\w+=\S*\s+|(?:sudo|time|nohup|command|exec|env|uvx|pipx\s+run|uv\s+run|poetry\s+run|timeout\s+\S+)\s+)*"
-    r"(?:(?:\S*/)?python[\d.]*\s+-m\s+funes|(?:\S*/)?funes(?:-memory)?)\s+(?:--?\S+\s+)*"
-    rf"(?:{_OWN_VERBS})\b"
+    r"(?:(?:\S*/)?python[\d.]*\s+-m\s+funes|(?:\S*/)?funes(?:-memory)?)\s+"
+    rf"(?:-\S+\s+(?:(?!{_OWN_VERBS}\b)[^\s-]\S*\s+)?)*"  # options, some with a value
+    rf"{_OWN_VERBS}\b"
 )
 _ESCAPE = re.compile(r"\\[\\nt]")
 _READABLE = {"\\\\": "\\\\", "\\n": "\n", "\\t": "\t"}
