@@ -174,6 +174,8 @@ class Row:
 
     def _text(self, column: str) -> str:
         value = self.values.get(column)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
         return value.strip() if isinstance(value, str) else ""
 
     def _meta(self, key: str) -> str:
