@@ -273,3 +273,35 @@ def test_hits_k_and_neighbors(run):
     hits = json.loads(run("recall", "parser", "-k", 1, "--neighbors", 0, "--json")[1])["hits"]
     assert len(hits) == 1
     assert hits[0]["before"] == hits[0]["after"] == []
+
+
+def test_a_terminal_gets_the_human_layout(home):
+    """The same command in a pseudo-terminal and in a pipe."""
+    import os
+    import pty
+    import subprocess
+    import sys
+
+    from tests.support.rpc import environment
+
+    command = [sys.executable, "-m", "funes", "sessions"]
+    env = environment(home, TERM="xterm-256color")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, env=env, stdout=theirs, stderr=theirs, stdin=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"\x1b[" in shown
+    assert b"Parser rewrite" in shown
+    assert "→ get".encode() not in shown
+    piped = subprocess.run(command, env=env, capture_output=True, check=True)
+    assert f"  → get {PARSER} --memory local\nParser rewrite\n".encode() in piped.stdout

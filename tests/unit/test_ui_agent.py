@@ -259,3 +259,15 @@ def test_an_offset_skips_whole_blocks():
     blocks = [BlockView("text", "a" * 10), BlockView("tool_use", "b" * 10, "Bash"), BlockView("text", "c" * 10)]
     text = agent.get_text(reading(turn(3, *blocks), offset=15))
     assert text.split("\n", 1)[1] == "  # tool_use Bash\nbbbbb\n  # text\ncccccccccc\n---\n"
+
+
+def test_long_lists_end_with_how_many_are_missing():
+    listing = SessionList("local", [make_session(title="t" * 100) for _ in range(50)])
+    text = agent.sessions_text(listing, limit=3000)
+    assert len(text) <= 3000
+    missing = re.search(r"note: (\d+) more left out", text)
+    assert text.count("→ get") + int(missing[1]) == 50
+    matches = [Match(TURN, 4, MOMENT, "user", "text", "", at, "", "needle", "x" * 100) for at in range(50)]
+    text = agent.scan_text(ScanResult("local", make_session(), "needle", matches, 60), limit=3000)
+    assert len(text) <= 3000
+    assert f"{text.count(' needle') + text.count(chr(10) + 'needle')} of 60 matches" in text

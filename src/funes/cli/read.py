@@ -20,7 +20,7 @@ from funes.search.model import DEFAULT_CANDIDATES, DEFAULT_K, DEFAULT_NEIGHBORS
     type=float,
     default=None,
     metavar="DAYS",
-    help="Age at which recency's small share halves; 0 for none.",
+    help="Prefer what is recent: the gain halves with each such age; 0 for none.",
 )
 @click.option(
     "--neighbors", type=int, default=DEFAULT_NEIGHBORS, show_default=True, help="Passages to show around each hit."

@@ -176,14 +176,15 @@ class Tools:
     def _sessions(self, arguments: Message) -> str:
         memory = self._open(arguments)
         from funes.commands.sessions import DEFAULT_LIMIT, sessions
-        from funes.ui.agent import sessions_text
+        from funes.ui.agent import GET_CHARACTERS, sessions_text
 
-        return sessions_text(sessions(memory, _filter(arguments), arguments.get("limit", DEFAULT_LIMIT)))
+        listing = sessions(memory, _filter(arguments), arguments.get("limit", DEFAULT_LIMIT))
+        return sessions_text(listing, limit=GET_CHARACTERS)
 
     def _scan(self, arguments: Message) -> str:
         memory = self._open(arguments)
         from funes.commands.scan import DEFAULT_LIMIT, scan
-        from funes.ui.agent import scan_text
+        from funes.ui.agent import GET_CHARACTERS, scan_text
 
         found = scan(
             memory,
@@ -192,7 +193,7 @@ class Tools:
             ignore_case=arguments.get("ignore_case", False),
             limit=arguments.get("limit", DEFAULT_LIMIT),
         )
-        return scan_text(found)
+        return scan_text(found, limit=GET_CHARACTERS)
 
     def _status(self, arguments: Message) -> str:
         memory = self._open(arguments)

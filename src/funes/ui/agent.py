@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from funes.memory.sessions import SessionSummary
 from funes.search.model import Hit, Neighbour, RecallResult
 from funes.ui.safe import body, one_line
-from funes.ui.views import BlockView, Reading, ScanResult, SessionList, TurnView
+from funes.ui.views import BlockView, Match, Reading, ScanResult, SessionList, TurnView
 
 NO_RESULTS = "no results\n"
 NEIGHBOUR_CHARACTERS = 160
@@ -182,12 +182,17 @@ def _block_label(block: BlockView, *, is_first: bool) -> str:
     return f"  # {shown_id(block.type)} {one_line(block.tool_name, 100)}".rstrip() + "\n"
 
 
-def sessions_text(listing: SessionList) -> str:
-    """Render a list of sessions."""
+def sessions_text(listing: SessionList, *, limit: int = 0) -> str:
+    """Render a list of sessions, at most `limit` characters of it (0: whole)."""
     if not listing.sessions:
         return NO_RESULTS
-    text = "".join(_session(session, listing.label) for session in listing.sessions)
-    return text + ("note: there are more; raise the limit or narrow the search\n" if listing.more else "")
+    parts = [_session(session, listing.label) for session in listing.sessions]
+    kept = _fitting(parts, limit)
+    if len(kept) < len(parts):
+        kept.append(f"note: {len(parts) - len(kept)} more left out, the answer would be too long; narrow the search\n")
+    elif listing.more:
+        kept.append("note: there are more; raise the limit or narrow the search\n")
+    return "".join(kept)
 
 
 def _session(session: SessionSummary, label: str) -> str:
@@ -206,21 +211,21 @@ def _session(session: SessionSummary, label: str) -> str:
     return "\n".join(lines) + "\n" + _END
 
 
-def scan_text(result: ScanResult) -> str:
-    """Render the places where an exact text stands in a session."""
+def scan_text(result: ScanResult, *, limit: int = 0) -> str:
+    """Render the places where an exact text stands in a session, at most `limit` characters of them (0: all)."""
     if not result.matches:
         return NO_RESULTS
-    parts = []
-    for match in result.matches:
-        tool = f" {one_line(match.tool_name, 100)}" if match.tool_name else ""
-        parts.append(
-            f"[{shown_time(match.ts)}] {shown_id(match.role)} seq{match.seq} turn={shown_id(match.turn_uuid)} "
-            f"{shown_id(match.block_type)}{tool} at={match.at}\n"
-        )
-        parts += [_lines(body(match.before + match.match + match.after)), _END]
-    shown, total = len(result.matches), result.total
+    parts = _fitting([_match(match) for match in result.matches], limit)
+    shown, total = len(parts), result.total
     count = f"{total} {_plural(total, 'match', 'es')}" if shown == total else f"{shown} of {total} matches"
     return "".join(parts) + f"{count} in session {shown_id(result.session.id)} ({result.session.turns} turns)\n"
+
+
+def _match(match: Match) -> str:
+    tool = f" {one_line(match.tool_name, 100)}" if match.tool_name else ""
+    head = f"[{shown_time(match.ts)}] {shown_id(match.role)} seq{match.seq} turn={shown_id(match.turn_uuid)}"
+    text = _lines(body(match.before + match.match + match.after))
+    return f"{head} {shown_id(match.block_type)}{tool} at={match.at}\n{text}{_END}"
 
 
 def shown_time(moment: datetime | None) -> str:
@@ -244,6 +249,16 @@ def shown_id(name: str) -> str:
 def _lines(text: str) -> str:
     """The text as whole lines: a line end is added unless it has one."""
     return text if text.endswith("\n") else text + "\n"
+
+
+def _fitting(parts: list[str], limit: int) -> list[str]:
+    """The first parts, at least one, that have `limit` characters together; all of them when that is 0."""
+    room = limit - 200
+    for number, part in enumerate(parts):
+        room -= len(part)
+        if limit and number and room < 0:
+            return parts[:number]
+    return parts
 
 
 def _plural(count: int, word: str, ending: str = "s") -> str:

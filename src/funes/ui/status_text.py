@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from funes.ui.views import StatusReport, TraceProblem, TraceTotals
 
 PROBLEMS_SHOWN = 20
+COUNTS_SHOWN = 12
 _TYPES = ("text", "thinking", "summary", "tool_use", "tool_result")
 
 
@@ -81,9 +82,12 @@ def status_json(report: StatusReport) -> dict[str, Any]:
     }
 
 
-def counts(numbers: Mapping[str, int]) -> str:
-    """`name 1,234, other 5`."""
-    return ", ".join(f"{name or '-'} {number:,}" for name, number in numbers.items())
+def counts(numbers: Mapping[str, int], limit: int = COUNTS_SHOWN) -> str:
+    """`name 1,234, other 5`, the first `limit` of them and the sum of the rest."""
+    parts = [f"{name or '-'} {number:,}" for name, number in list(numbers.items())[:limit]]
+    if rest := list(numbers.values())[limit:]:
+        parts.append(f"{len(rest)} other kinds {sum(rest):,}")
+    return ", ".join(parts)
 
 
 def megabytes(size: int) -> str:
