@@ -9,7 +9,7 @@ from funes.ui.progress import TerminalProgress, terminal_progress
 
 
 def watched() -> tuple[TerminalProgress, Console]:
-    out = Console(file=io.StringIO(), width=120, force_terminal=True, markup=False)
+    out = Console(file=io.StringIO(), width=120, force_terminal=True, markup=False, highlight=False)
     return TerminalProgress(out), out
 
 
