@@ -103,6 +103,20 @@ def test_a_subagent_is_a_session_of_its_own_with_what_it_inherited(fields: Recor
     assert prompts == [("human", "Fire the kiln."), ("human", "continue"), ("agent", "Look at the lid.")]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"thread_source": "memory_consolidation"},
+        {"thread_source": "guardian_review", "parent_thread_id": PARENT},
+        {"source": {"subagent": {"other": "guardian"}}},
+        {"source": {"subagent": "memory_consolidation"}},
+    ],
+)
+def test_sessions_that_codex_runs_for_itself_are_left_out(fields: Record, tmp_path: Path) -> None:
+    _, turns, report = read(write(tmp_path, [meta(**fields), user("Judge this: rm -rf pots"), assistant("No.")]))
+    assert (turns, report.skipped["session that Codex runs for itself"]) == ([], 2)
+
+
 def test_ordinals_tell_what_a_subagent_inherited(tmp_path: Path) -> None:
     records = [meta(parent_thread_id=PARENT, subagent_history_start_ordinal=3), user("Typed."), user("Given.")]
     _, turns, _ = read(write(tmp_path, [{**r, "ordinal": n + 1} for n, r in enumerate(records)]))

@@ -131,7 +131,7 @@ objects = st.dictionaries(names, values | types, max_size=6)
 enveloped = st.builds(record, types, st.builds(lambda kind, rest: rest | {"type": kind}, types | values, objects))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(objects | enveloped, max_size=6))
 def test_no_record_raises_whatever_it_holds(records: list[Record]) -> None:
     with tempfile.TemporaryDirectory() as folder:

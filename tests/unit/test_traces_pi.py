@@ -403,7 +403,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.dictionaries(names, values | kinds, max_size=6), max_size=6))
 def test_no_record_raises_whatever_it_holds(records: list[Record]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ _ROLLOUT = re.compile(
     rf"rollout-\d{{4}}-\d\d-\d\d(?:T[\d-]+)?-(?P<ids>{_UUID.pattern}(?:_{_UUID.pattern})*)", re.IGNORECASE
 )
 _LONG_RUN = re.compile(r"[A-Za-z0-9]{12,}")
-_INTERNAL = frozenset(("subagent", "guardian_review", "memory_consolidation"))
+_INTERNAL = frozenset(("guardian_review", "memory_consolidation", "compact"))
 
 
 def is_unique(ident: str) -> bool:
@@ -131,18 +131,32 @@ def name_session(session: Session, meta: dict[str, Any], names: list[str]) -> bo
 
 
 def _note_parent(session: Session, meta: dict[str, Any]) -> None:
-    source = mapping(meta.get("source"))
-    agent = next((source[key] for key in ("subagent", "subAgent") if key in source), None)
+    agent = _agent(meta)
     spawn = mapping(mapping(agent).get("thread_spawn"))
     root = string(meta.get("session_id"))
     parent = string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id"))
-    if agent is not None or parent or string(meta.get("thread_source")) in _INTERNAL:
+    if agent is not None or parent or meta.get("thread_source") == "subagent":
         session.kind = "subagent"
         session.parent_id = parent or (root if root != session.id else "")
         return
     parent = string(meta.get("forked_from_id"))
     if parent and parent != session.id:
         session.kind, session.parent_id = "fork", parent
+
+
+def _agent(meta: dict[str, Any]) -> object:
+    source = mapping(meta.get("source"))
+    return next((source[key] for key in ("subagent", "subAgent") if key in source), None)
+
+
+def is_internal(meta: dict[str, Any]) -> bool:
+    """Whether Codex runs the session for itself: to judge commands, or to write its own memories.
+
+    Such a session consists of instructions and of extracts from other sessions.
+    """
+    agent = _agent(meta)
+    names = {string(meta.get("thread_source")), string(agent), string(mapping(agent).get("other"))}
+    return not names.isdisjoint(_INTERNAL) or any(name.startswith("guardian") for name in names)
 
 
 def directory(value: object) -> str:

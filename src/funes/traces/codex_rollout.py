@@ -27,7 +27,7 @@ from funes.traces.codex_items import (
     string,
     thinking_texts,
 )
-from funes.traces.codex_lineage import directory, is_older, name_session
+from funes.traces.codex_lineage import directory, is_internal, is_older, name_session
 from funes.traces.codex_text import context_directory
 from funes.traces.codex_turns import TurnMaker
 from funes.traces.codex_user import user_turns
@@ -40,6 +40,7 @@ _NO_SUMMARY = "compaction without a readable summary"
 _EMPTY = "empty message"
 _OWN = "own recall output"
 _IMAGES = "image data"
+_INTERNAL = "session that Codex runs for itself"
 
 _QUIET_RECORDS = frozenset(
     (
@@ -83,6 +84,7 @@ class Rollout:
         self.session = session
         self.coverage = Coverage(covers, mapping(state.get("coverage")))
         self._named = bool(state.get("named"))
+        self._internal = bool(state.get("internal"))
         self._start = state.get("start")
         self._make = TurnMaker(session, mapping(state.get("turns")))
         self._calls = Calls(mapping(state.get("calls")))
@@ -95,6 +97,7 @@ class Rollout:
         return {
             "coverage": self.coverage.state(),
             "named": self._named,
+            "internal": self._internal,
             "start": self._start,
             "turns": self._make.state(),
             "calls": self._calls.state(),
@@ -102,6 +105,9 @@ class Rollout:
 
     def feed(self, record: dict[str, Any]) -> Iterator[Turn]:
         """Return the turns that a record completes."""
+        if self._internal:
+            self._skip(_INTERNAL)
+            return
         for turn in self._record(record):
             if self._held is not None:
                 yield self._held
@@ -161,6 +167,7 @@ class Rollout:
         ident = string(payload.get("id"))
         if not self._named:
             self._named = name_session(session, payload, self._names)
+            self._internal = self._named and is_internal(payload)
             self._start = payload.get("subagent_history_start_ordinal")
             lineage.start_from(ident or session.id)
         elif ident and ident != session.id:
