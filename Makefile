@@ -10,17 +10,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 
 # The stamps remember what was installed; the environment is made by the first that is missing.
 .venv/made:
-	$(PYTHON) tools/venv.py .venv
+	@$(PYTHON) tools/venv.py .venv
 	@touch $@
 
 .venv/run: .venv/made pyproject.toml
 	@echo "Installing funes into .venv (a minute or two the first time)"
-	$(PIP) -e .
+	@$(PIP) -e .
 	@touch $@
 
 .venv/dev: .venv/made pyproject.toml
 	@echo "Installing funes and the development tools into .venv (a few minutes the first time)"
-	$(PIP) -e '.[dev]'
+	@$(PIP) -e '.[dev]'
 	@touch .venv/run $@
 
 # The tests that need the model are skipped without it; the next run tries again.
