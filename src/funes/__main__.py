@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from funes import __version__
@@ -26,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 an error (told in one sentence on stderr), 2 everything was held back, 3 nothing was
         found and `--fail-empty` was given, 130 interrupted.
     """
+    if arguments is None and not sys.warnoptions and not os.environ.get("FUNES_DEBUG"):
+        # Warnings of libraries are for developers; stderr is for what the user has to know.
+        warnings.simplefilter("ignore")
     given = list(sys.argv[1:] if arguments is None else arguments)
     _write_utf8()
     try:

@@ -269,6 +269,13 @@ def test_filters_that_exclude_everything_are_named(run):
     assert "filters" not in run("recall", "zeppelin")[2]
 
 
+def test_a_very_long_question_is_cut_and_says_so(run):
+    code, out, err = run("recall", "the streaming parser " + "filler " * 5000)
+    assert code == 0
+    assert "note: only the first 10,000 characters of the question were used\n" in err
+    assert PARSER in out
+
+
 def test_hits_k_and_neighbors(run):
     hits = json.loads(run("recall", "parser", "-k", 1, "--neighbors", 0, "--json")[1])["hits"]
     assert len(hits) == 1
@@ -305,3 +312,22 @@ def test_a_terminal_gets_the_human_layout(home):
     assert "→ get".encode() not in shown
     piped = subprocess.run(command, env=env, capture_output=True, check=True)
     assert f"  → get {PARSER} --memory local\nParser rewrite\n".encode() in piped.stdout
+
+
+def test_a_memory_made_with_another_model_is_searched_by_words(run, monkeypatch):
+    from types import SimpleNamespace
+
+    from funes.commands.opened import OpenMemory
+    from funes.memory.reader import MemoryReader
+
+    monkeypatch.setattr(MemoryReader, "model", "BAAI/bge-small-en-v1.5")
+    monkeypatch.setattr(
+        OpenMemory, "encoder", lambda self: SimpleNamespace(model_id="sentence-transformers/all-MiniLM-L6-v2")
+    )
+    code, out, err = run("recall", "streaming parser")
+    assert code == 0
+    assert PARSER in out
+    assert (
+        err
+        == "note: the vectors of this memory were made with BAAI/bge-small-en-v1.5, so this searches by words only\n"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -148,3 +149,21 @@ def test_pipes_get_utf8_whatever_the_locale(encoding):
     assert done.stdout.decode("utf-8") == "  → get\n"
     assert done.stderr.decode("utf-8") == "funes: → ?\n"
     assert done.returncode == 1
+
+
+def test_models_are_listed_and_pulled(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("FUNES_MODELS", str(tmp_path))
+    assert main(["models"]) == 0
+    assert "not on this machine; `funes models pull embedding` fetches it" in capsys.readouterr().out
+    assert main(["models", "list", "--json"]) == 0
+    (model,) = json.loads(capsys.readouterr().out)["models"]
+    assert (model["name"], model["folder"]) == ("embedding", None)
+    assert main(["models", "pull", "gpt-17"]) == 1
+    assert "no pinned model 'gpt-17'" in capsys.readouterr().err
+
+
+def test_pulling_a_model_says_where_it_is(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("funes.models.fetch.ensure", lambda model, progress: tmp_path)
+    monkeypatch.setattr("funes.models.fetch.find", lambda model: tmp_path)
+    assert main(["models", "pull"]) == 0
+    assert capsys.readouterr().out == f"sentence-transformers/all-MiniLM-L6-v2 is in {tmp_path}\n"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MAX_K = 200
 MAX_NEIGHBORS = 20
+MAX_QUESTION = 10_000
+"""Characters of a question that are used; the beginning of a pasted log says what it is about."""
 
 
 def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResult:
@@ -32,6 +34,10 @@ def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResu
         FunesError: for a blank query, options out of range, or a memory that cannot be read.
     """
     query = _checked(query, options)
+    notes = []
+    if len(query) > MAX_QUESTION:
+        query = query[:MAX_QUESTION]
+        notes.append(f"only the first {MAX_QUESTION:,} characters of the question were used")
     reader = memory.reader()
     where = with_full_session(memory, options.where)
     options = replace(options, where=where, candidates=max(options.candidates, options.k))
@@ -39,8 +45,7 @@ def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResu
 
     encoder, note = _usable_encoder(memory)
     result = search(reader, encoder, query, options)
-    if note:
-        result.notes.append(note)
+    result.notes += notes + ([note] if note else [])
     if not result.hits and where.sql() and not reader.sessions(where, limit=1):
         result.notes.append("no passage meets the filters; leave some out")
     return result
