@@ -11,7 +11,9 @@ import pytest
 
 from funes.errors import CorruptMemoryError, FunesError, NoMemoryError
 from funes.memory.filters import Filter
+from funes.memory.handle import TableHandle
 from funes.memory.reader import MemoryReader
+from funes.memory.schema import CHUNKS, chunks_to_table
 from funes.memory.store import MemoryWriter
 from tests.support.small_memory import PARSER, make_memory
 
@@ -64,6 +66,26 @@ def test_another_table_is_no_memory(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "chunks.lance"))
     with pytest.raises(CorruptMemoryError, match="not one of a funes memory"):
         MemoryReader.open(str(tmp_path))
+
+
+def test_a_memory_without_rows_is_empty_not_damaged(tmp_path: Path) -> None:
+    """What a writer leaves that is killed right after it has made the table."""
+    with MemoryWriter(tmp_path) as writer:
+        writer._append(chunks_to_table([]))
+    reader = MemoryReader.open(str(tmp_path))
+    assert reader.sessions() == []
+    assert reader.find_sessions("") == []
+    assert reader.words("parser", Filter(), 5) == []
+    assert reader.session_chunks("s") == []
+    assert reader.statistics().passages == 0
+    make_memory(tmp_path)
+    reader.refresh()
+    assert reader.words("parser", Filter(), 5)
+
+
+def test_a_faulty_condition_is_not_called_damage(sound: Path) -> None:
+    with pytest.raises(ValueError, match="parsing"):
+        TableHandle(sound, CHUNKS).scan(["id"], "id IN ()")
 
 
 def test_a_memory_elsewhere_is_refused() -> None:

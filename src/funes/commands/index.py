@@ -137,7 +137,7 @@ class _Run:
             else:
                 phase.finish(job, message)
                 self.progress.advance(job.size, files=1)
-        phase.flush()
+        phase.close()
         if waiting != UNKNOWN:
             state.waiting = waiting + self.report.stored
         self.progress.finish()

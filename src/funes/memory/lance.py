@@ -25,7 +25,12 @@ def lance_module() -> Any:
 
 
 def is_lance_fault(error: BaseException) -> bool:
-    """Whether an exception comes from Lance or Arrow reading a table (a panic of the Rust side included)."""
+    """Whether an exception comes from Lance or Arrow reading a table (a panic of the Rust side included).
+
+    A condition that Lance cannot parse is a fault of this program and says nothing about the table.
+    """
+    if any(sign in str(error) for sign in ("Error parsing statement", "Error during planning")):
+        return False
     if isinstance(error, (OSError, ValueError, RuntimeError, LookupError)):
         return True
     return type(error).__name__ == "PanicException"

@@ -42,7 +42,7 @@ def index_chunks(dataset: Any, delta_rows: int = DELTA_ROWS) -> bool:
 
     Args:
         dataset: the newest version of the table; it moves on to the version with the indexes.
-        delta_rows: leave up to this many rows without an index.
+        delta_rows: leave up to this many rows without an index, but never more than have one.
 
     Returns:
         Whether anything was done.
@@ -110,7 +110,9 @@ def _update(dataset: Any, measure: str, names: list[str], delta_rows: int) -> bo
     """Index the rows that `measure` does not cover, as a delta; merge the deltas when there are many."""
     statistics = dataset.stats.index_stats(measure)
     merge = int(statistics.get("num_indices", 1)) >= MERGE_DELTAS
-    if int(statistics.get("num_unindexed_rows", 0)) <= delta_rows and not merge:
+    waiting = int(statistics.get("num_unindexed_rows", 0))
+    few = waiting <= delta_rows and waiting <= int(statistics.get("num_indexed_rows", 0))
+    if few and not merge:
         return False
     dataset.optimize.optimize_indices(num_indices_to_merge=MERGE_DELTAS * 4 if merge else 0, index_names=names)
     return True

@@ -87,6 +87,8 @@ def summarize(chunks: TableHandle, where: Filter, limit: int | None) -> list[Ses
     rows = chunks.scan(COUNTED, f"({scope}) AND seq >= 0" if scope else "seq >= 0")
     if condition is not None and scope is None:
         rows = rows.filter(pc.is_in(rows.column("session_id"), wanted))
+    if not rows.num_rows:
+        return []
     rows = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
     groups = rows.group_by("session_id").aggregate(
         [("ts", "min"), ("ts", "max"), ("seq", "count_distinct"), ("seq", "count"), ("row", "min")]

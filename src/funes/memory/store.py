@@ -127,14 +127,17 @@ class MemoryWriter:
             self._reload()
 
     def _append(self, table: pa.Table) -> None:
-        lance = lance_module()
-        path = str(self.folder / CHUNKS)
         if self._dataset is None:
-            self._dataset = lance.write_dataset(
-                table, path, mode="create", data_storage_version="stable", enable_stable_row_ids=True
+            # The word index is made first, so that no reader ever meets rows without its way to cut words.
+            self._dataset = lance_module().write_dataset(
+                table.slice(0, 0),
+                str(self.folder / CHUNKS),
+                mode="create",
+                data_storage_version="stable",
+                enable_stable_row_ids=True,
             )
-        else:
-            self._dataset = lance.write_dataset(table, self._dataset, mode="append")
+            guarded(self.folder, lambda: index_chunks(self._dataset))
+        self._dataset = lance_module().write_dataset(table, self._dataset, mode="append")
 
     def _header(self, session_id: str) -> Chunk | None:
         condition = f"session_id = {quoted(session_id)} AND block_type = {quoted(SESSION_TYPE)}"

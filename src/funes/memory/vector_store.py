@@ -220,7 +220,9 @@ def _ranks(latest: pa.Table) -> npt.NDArray[np.int64]:
     """Rank of each session, the one with the latest passage first; sessions without times come last."""
     import pyarrow.compute as pc
 
-    order = pc.sort_indices(latest, sort_keys=[("ts_max", "descending"), ("session_id", "ascending")]).to_numpy()  # nulls at the end
+    order = pc.sort_indices(
+        latest, sort_keys=[("ts_max", "descending"), ("session_id", "ascending")]
+    ).to_numpy()  # nulls at the end
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     return ranks

@@ -118,6 +118,16 @@ class WordsPhase:
             self.state.record(self._finished, self.writer.version)
             self._finished = []
 
+    def close(self) -> None:
+        """Store what is left, and count what was stored of traces that were not read to their end."""
+        self.flush()
+        for outcome in self._outcomes.values():
+            self.report.stored += outcome.stored
+            self.report.copies += outcome.copies
+            self.report.known += outcome.known
+            self.report.parsed += outcome.stored + outcome.copies + outcome.known
+        self._outcomes.clear()
+
     def _tell(self, job: ReadJob, outcome: TraceOutcome, finished: Finished) -> None:
         report = self.report
         report.read += 1
