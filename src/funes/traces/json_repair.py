@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -12,6 +13,7 @@ _BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _OBJECT = re.compile(r'\{\s*"')
 _RECORD_KEYS = frozenset(("timestamp", "uuid", "sessionId", "leafUuid", "payload", "parentId", "record_type"))
 _UNKNOWN_COST = 64 * 2**10
+_LEAST_COST = 256
 _DECODER = json.JSONDecoder(strict=False)
 _LENIENT = json.JSONDecoder(strict=False, parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits))
 
@@ -28,31 +30,36 @@ def decode(text: str) -> Any:
     return _DECODER.decode(text)
 
 
-def recover(text: str, is_record: IsRecord | None = None) -> tuple[list[Any], str]:
+def recover(text: str, error: ValueError, is_record: IsRecord | None = None) -> tuple[list[Any], str]:
     """Read what can be read of a line that does not decode: glued records, records behind a torn one.
 
     Args:
         text: the line.
+        error: what `decode` raised.
         is_record: whether an object inside the line is a whole record rather than a part of a torn one; by default,
             whether it has a type (or role) and one of the keys that only records have.
 
     Returns:
         The values found, and what was lost or changed, empty when nothing was.
     """
-    try:
-        return [_LENIENT.decode(text)], ""
-    except (ValueError, RecursionError) as error:
-        if "escape" in str(error) and (repaired := _with_escapes_repaired(text)) is not None:
-            return [repaired], "an invalid escape sequence was taken literally"
+    is_torn = isinstance(error, json.JSONDecodeError) and error.msg != "Extra data"
+    if not isinstance(error, json.JSONDecodeError):
+        # An integer of thousands of digits.
+        with contextlib.suppress(ValueError, RecursionError):
+            return [_LENIENT.decode(text)], ""
+    elif "escape" in error.msg and (repaired := _with_escapes_repaired(text)) is not None:
+        return [repaired], "an invalid escape sequence was taken literally"
     is_record = is_record or _looks_like_record
+    text = _Line(text)
     found: list[Any] = []
-    position, clean = 0, True
+    # The object at the beginning of a torn line has been tried.
+    position, clean = (1, False) if is_torn else (0, True)
     # An unterminated string is scanned to the end of the line for each candidate: bound the sum.
     budget = 32 * len(text) + 2**20
     while budget > 0 and (match := _OBJECT.search(text, position)):
         clean = clean and not text[position : match.start()].strip()
         value, end = _try_decode(text, match.start())
-        budget -= max(end - match.start(), 64)
+        budget -= max(end - match.start(), _LEAST_COST)
         if value is not None and (clean or (_stands_alone(text, end) and is_record(value))):
             found.append(value)
             position = end
@@ -119,9 +126,29 @@ def _stands_alone(text: str, end: int) -> bool:
 def _try_decode(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
     """Return the object at `start` and where it ends; else None and how far the decoder looked."""
     try:
-        value, end = _LENIENT.raw_decode(text, start)
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:
+            value, end = _LENIENT.raw_decode(text, start)
     except json.JSONDecodeError as error:
         return None, len(text) if error.msg.startswith("Unterminated") else error.pos
     except (ValueError, RecursionError):
         return None, start + _UNKNOWN_COST
     return (value, end) if isinstance(value, dict) else (None, end)
+
+
+class _Line(str):
+    """A single line, which answers at once what a decoding error asks: how many lines there are before the fault.
+
+    With many candidates on a long line, counting again for each of them takes hours.
+    """
+
+    __slots__ = ()
+
+    def count(self, *_: Any) -> int:
+        return 0
+
+    def rfind(self, *_: Any) -> int:
+        return -1

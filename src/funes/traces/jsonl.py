@@ -144,8 +144,8 @@ class RecordReader:
         except RecursionError:
             self._damage("nested too deeply")
             return
-        except ValueError:
-            found, fault = recover(text, self._is_record)
+        except ValueError as error:
+            found, fault = recover(text, error, self._is_record)
             if fault:
                 self._damage(fault)
         for value in found:
