@@ -649,6 +649,19 @@ def test_the_session_of_a_file_with_another_name(tmp_path: Path):
     assert read(path)[0][0][0].id == SESSION
 
 
+def test_the_session_of_a_file_that_names_none(tmp_path: Path):
+    bare = record("user", "u1", "x")
+    del bare["sessionId"]
+    assert read(write(tmp_path / "export.jsonl", [bare]))[0][0][0].id == "export"
+    assert read(write(tmp_path / "export.jsonl", [bare | {"session_id": OTHER}]))[0][0][0].id == OTHER
+
+
+def test_agents_that_the_client_runs_for_itself(tmp_path: Path):
+    turns, report = read(write(tmp_path / "agent-acompact-1.jsonl", [record("user", "u1", "x", isSidechain=True)]))
+    assert turns == []
+    assert report.skipped == {"harness agent": 1}
+
+
 # Damage
 
 

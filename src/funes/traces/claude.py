@@ -25,6 +25,8 @@ _SKIPPED = {name.encode(): f"metadata {name}" for name in METADATA}
 _RAW = re.compile(
     rb'"(?:parentUuid|leafUuid|isSidechain)"\s*:|"type"\s*:\s*"(?:user|assistant)"\s*,\s*"(?:uuid|message)"\s*:'
 )
+# Agents that the client runs for itself, over a copy of the conversation: nobody asked for them.
+_HARNESS_AGENTS = ("agent-acompact-", "agent-aprompt_suggestion-")
 _CONVERSATION = ("user", "assistant", "system", "attachment", "progress")
 _OWN_TYPES = METADATA | {"summary", "queue-operation", "custom-title", "ai-title", "attachment"}
 _OWN_KEYS = frozenset(("sessionId", "leafUuid", "messageId", "parentUuid"))
@@ -72,6 +74,9 @@ class ClaudeSource:
         self, path: Path, report: ReadReport, resume: dict[str, Any] | None = None
     ) -> Iterator[tuple[Session, Turn]]:
         """Stream a transcript's turns; sub-agents recorded inside it come as sessions of their own."""
+        if path.name.startswith(_HARNESS_AGENTS):
+            report.skipped["harness agent"] += 1
+            return
         parser = ClaudeParser(path, _session(path), report)
         point = resume_point(path, resume)
         if point and resume:

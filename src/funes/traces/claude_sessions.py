@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from funes.traces.claude_blocks import first_text, text_of
@@ -83,7 +84,7 @@ class Sessions:
         """Take what a record says about the transcript's session."""
         main = self.main
         recorded = text_of(record.get("sessionId"))
-        main.id = main.id or recorded
+        main.id = main.id or recorded or text_of(record.get("session_id")) or Path(main.source_path).stem
         main.workdir = main.workdir or text_of(record.get("cwd"))
         main.branch = main.branch or branch_of(record)
         if self._is_subagent:
