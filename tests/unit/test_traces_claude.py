@@ -351,6 +351,7 @@ def test_blocks_of_the_assistant_that_are_left_out(tmp_path: Path):
         record("assistant", "a4", [text("API Error: 529")], isApiErrorMessage=True),
         record("assistant", "a5", [text("No response requested.")], message={"model": "<synthetic>", "content": "x"}),
         record("assistant", "a6", "a plain string"),
+        record("assistant", "a7", [call("t1", "EnterPlanMode")]),
     )
     turns, report = read(path)
     assert texts(turns) == [("assistant", "agent", "text", "a plain string")]
@@ -358,6 +359,7 @@ def test_blocks_of_the_assistant_that_are_left_out(tmp_path: Path):
         "empty thinking": 1,
         "redacted_thinking block": 1,
         "empty text": 2,
+        "call without arguments": 1,
         "API error message": 1,
         "client-side message": 1,
     }

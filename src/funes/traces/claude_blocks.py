@@ -112,7 +112,7 @@ class BlockReader:
         self._report.skipped[f"{kind or 'unnamed'} block"] += 1
         return None
 
-    def _call(self, item: dict[str, Any], anchor: str) -> Block:
+    def _call(self, item: dict[str, Any], anchor: str) -> Block | None:
         name, given, call = text_of(item.get("name")), item.get("input"), text_of(item.get("id"))
         own = is_own_tool(name)
         if isinstance(given, dict):
@@ -122,7 +122,11 @@ class BlockReader:
                 self.tasks[prompt.strip()] = description
         if call:
             self.calls[call] = (name, own)
-        return Block("tool_use", tool_input_text(given), tool_name=name, anchor=call or anchor)
+        text = tool_input_text(given)
+        if text.strip():
+            return Block("tool_use", text, tool_name=name, anchor=call or anchor)
+        self._report.skipped["call without arguments"] += 1
+        return None
 
     def _result(self, item: dict[str, Any], twin: object) -> Block | None:
         call, content = text_of(item.get("tool_use_id")), item.get("content")
