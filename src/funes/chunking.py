@@ -120,8 +120,10 @@ def passage_id(session: Session, turn: Turn, block: Block, text: str, block_idx:
         block_idx: the block's position in its turn.
     """
     place = block.anchor or f"{session.id}\x1f{turn.uuid}\x1f{block_idx}"
-    key = "\x1f".join((session.harness, place, block.type, text))
-    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    place = "\x1f".join((session.harness, place, block.type, ""))
+    digest = hashlib.blake2b(place.encode("utf-8", "surrogatepass"), digest_size=12)
+    digest.update(text.encode("utf-8", "surrogatepass"))  # apart: a block may be tens of megabytes
+    return digest.hexdigest()
 
 
 def split_id(block_id: str, split_idx: int) -> str:

@@ -138,6 +138,13 @@ def test_a_passage_without_an_anchor_is_named_by_its_place() -> None:
     assert len(others | {first}) == 4
 
 
+def test_ids_stay_what_they_are() -> None:
+    """A changed id would store every passage again."""
+    assert passage_id(*_place("s1", "t1"), "hello", 0) == "70fe08eefa3087b23f9d141b"
+    assert passage_id(*_place("s1", "t1", "m1"), "h\ud800 🦉", 0) == "a0c9371864cb4b62fa8b9928"
+    assert split_id("0" * 24, 3) == "0b32a83fe6e78512f0944624"
+
+
 def test_split_ids_differ_and_begin_with_the_block_id() -> None:
     block = passage_id(*_place(), "hello", 0)
     ids = [split_id(block, k) for k in range(50)]

@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from funes.commands.indexing.reading import Batch, Finished, ReadJob, TraceReader
 from funes.commands.indexing.state import TraceOutcome
 
-MAX_WORKERS = 4
+MAX_WORKERS = 2  # the main process keeps up with no more, and each may hold a very long line
 HELD_BACK_CHARACTERS = 48 << 20
 SMALL_RUN_BYTES = 4 << 20
 """Up to this much is read without workers: starting one costs more."""
