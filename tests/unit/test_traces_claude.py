@@ -584,6 +584,20 @@ def test_subagents_recorded_inside_the_session(tmp_path: Path):
     assert report.resume is None
 
 
+def test_a_subagent_inside_whose_first_record_was_lost(tmp_path: Path):
+    side = {"isSidechain": True, "version": "2.0.22"}
+    records = [
+        record("user", "w1", "Warmup", **side),
+        record("user", "s1", "count lines", **side),
+        record("assistant", "s2", [text("five lines")], "s1", **side),
+        record("assistant", "s3", [text("really")], "s2", **side),
+    ]
+    whole = {turn.uuid: session.id for session, turn in read(transcript(tmp_path, *records))[0]}
+    del records[1]
+    rest = {turn.uuid: session.id for session, turn in read(transcript(tmp_path, *records))[0]}
+    assert rest == {uuid: session for uuid, session in whole.items() if uuid != "s1"}
+
+
 # Resumed, forked, named
 
 

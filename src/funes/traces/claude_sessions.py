@@ -41,7 +41,6 @@ class Sessions:
         self._warm_up = False
         self._titles: dict[str, str] = {}
         self._chains: dict[str, Session | None] = {}
-        self._chain: Session | None = None
 
     def place(self, record: dict[str, Any]) -> Session | None:
         """Return the session of a user's or assistant's record; None for a warm-up, which nobody asked for."""
@@ -59,12 +58,11 @@ class Sessions:
         parent, uuid = text_of(record.get("parentUuid")), text_of(record.get("uuid"))
         if parent in self._chains:
             chain = self._chains[parent]
-        elif parent and self._chains:
-            # Behind a record of another kind: the conversation that spoke last.
-            chain = self._chain
         else:
-            chain = None if said == "Warmup" else self._subagent(record, uuid, said)
-        self._chains[uuid] = self._chain = chain
+            # A parent that is not there was lost: what follows it still belongs together.
+            chain = None if said == "Warmup" else self._subagent(record, parent or uuid, said)
+            self._chains[parent or uuid] = chain
+        self._chains[uuid] = chain
         return chain
 
     def _subagent(self, record: dict[str, Any], root: str, prompt: str) -> Session:
