@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,6 @@ class TraceReader:
     """
 
     def __init__(self, remembered: dict[str, str]) -> None:
-        self._redactor = Redactor()
-        self._ruleset = ruleset_id()
         self._remembered = dict(remembered)
         self._repos: dict[str, str] = {}
 
@@ -170,15 +169,20 @@ class TraceReader:
             workdir: repo for workdir, repo in self._repos.items() if repo and self._remembered.get(workdir) != repo
         }
 
-    @property
+    @cached_property
+    def _redactor(self) -> Redactor:
+        # Loading the engines takes half a second, which a trace without any text does not need.
+        return Redactor()
+
+    @cached_property
     def ruleset(self) -> str:
         """Id of the secret rules."""
-        return self._ruleset
+        return ruleset_id()
 
     @property
     def warning(self) -> str:
-        """Sentence about a missing scanning engine, empty when none is missing."""
-        return self._redactor.missing_engine
+        """Sentence about a missing scanning engine, empty when none is missing or none was needed."""
+        return self._redactor.missing_engine if "_redactor" in self.__dict__ else ""
 
 
 class _Reading:
@@ -235,7 +239,7 @@ class _Reading:
             resume=None if self.stopped else report.resume,
             sessions=[self._info(session) for session in self.sessions.values()],
             repos=self.reader.learned(),
-            ruleset=self.reader.ruleset,
+            ruleset=self.reader.ruleset if self.sessions else "",
             note=self.reader.warning,
         )
 
