@@ -329,7 +329,8 @@ def test_worker_processes_store_the_same_as_one_process(projects: Path, monkeypa
         talk(ClaudeSession(projects, f"s{number}"), 5 + number, f"topic{number}")
 
     def rows() -> list[dict[str, object]]:
-        return lance.dataset(str(memory_folder() / CHUNKS)).to_table().to_pylist()
+        # The id of the secret rules is left out: it follows their source, which may be edited while this runs.
+        return lance.dataset(str(memory_folder() / CHUNKS)).to_table().drop(["ruleset"]).to_pylist()
 
     one = index(projects)
     expected = rows()

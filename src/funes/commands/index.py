@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from funes.commands.indexing.discovery import Found, discover, find_harnesses, still_to_read
 from funes.commands.indexing.report import FoundHarness, IndexOptions, IndexReport, NoProgress, Progress
-from funes.commands.indexing.state import UNKNOWN, IndexState, TraceOutcome, TraceState
+from funes.commands.indexing.state import UNKNOWN, IndexState, KnownTrace, TraceOutcome, TraceState
 from funes.errors import FunesError, LockedError, ModelMissingError
 from funes.memory.identity import newest_version, read_identity
 from funes.memory.lock import WAIT_SECONDS
@@ -86,9 +86,9 @@ class _Run:
         self.report.interrupted = self.stop()
         return self.report
 
-    def _earlier(self, state: IndexState) -> dict[str, TraceState]:
+    def _earlier(self, state: IndexState) -> dict[str, KnownTrace]:
         if state.belongs_to(read_identity(self.folder), newest_version(self.folder)):
-            return state.traces()
+            return state.known()
         return {}
 
     def _tell(self, found: Found) -> None:
@@ -113,12 +113,11 @@ class _Run:
             version = newest_version(self.folder)
             if not state.belongs_to(writer.identity, version):
                 state.adopt(writer.identity, UNKNOWN if version else 0)
-            earlier = state.traces()
-            jobs = still_to_read(found.jobs, earlier)
+            jobs = still_to_read(found.jobs, state.known())
             if jobs:
                 from funes.commands.indexing.words import WordsPhase
 
-                self._read(state, WordsPhase(writer, state, earlier, self.report), jobs)
+                self._read(state, WordsPhase(writer, state, self.report), jobs)
                 writer.finish()
             state.record([_unrecognised(path, stamp) for path, stamp in new], newest_version(self.folder))
 
@@ -202,7 +201,7 @@ def _nothing_found(options: IndexOptions | None) -> str:
     return "There are no sessions of any harness on this machine; to index a copy of some, name its PATH."
 
 
-def _is_news(path: str, stamp: str, earlier: dict[str, TraceState]) -> bool:
+def _is_news(path: str, stamp: str, earlier: dict[str, KnownTrace]) -> bool:
     known = earlier.get(os.path.realpath(path))
     return known is None or known.stamp != stamp
 

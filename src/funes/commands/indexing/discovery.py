@@ -9,7 +9,7 @@ from pathlib import Path
 
 from funes.commands.indexing.reading import ReadJob
 from funes.commands.indexing.report import FoundHarness, IndexOptions
-from funes.commands.indexing.state import TraceState
+from funes.commands.indexing.state import KnownTrace
 from funes.errors import FunesError
 from funes.traces.detect import detect, walk
 from funes.traces.model import TraceSource
@@ -55,7 +55,7 @@ def find_harnesses(harness: str | None = None) -> list[FoundHarness]:
     return found
 
 
-def discover(options: IndexOptions, earlier: Mapping[str, TraceState]) -> Found:
+def discover(options: IndexOptions, earlier: Mapping[str, KnownTrace]) -> Found:
     """Find the traces that are new or have changed.
 
     Args:
@@ -85,7 +85,7 @@ def discover(options: IndexOptions, earlier: Mapping[str, TraceState]) -> Found:
     return found
 
 
-def still_to_read(jobs: Iterable[ReadJob], earlier: Mapping[str, TraceState]) -> list[ReadJob]:
+def still_to_read(jobs: Iterable[ReadJob], earlier: Mapping[str, KnownTrace]) -> list[ReadJob]:
     """Leave out what another process has read meanwhile, and continue where it stopped."""
     left = []
     for job in jobs:
@@ -98,7 +98,7 @@ def still_to_read(jobs: Iterable[ReadJob], earlier: Mapping[str, TraceState]) ->
 
 
 def _job(
-    path: Path, key: str, source: TraceSource, state: TraceState | None, options: IndexOptions, found: Found
+    path: Path, key: str, source: TraceSource, state: KnownTrace | None, options: IndexOptions, found: Found
 ) -> ReadJob | None:
     try:
         stamp = source.stamp(path)
@@ -118,11 +118,11 @@ def _job(
     return ReadJob(path, key, source.name, stamp, size, options.thinking, resume, options.limit)
 
 
-def _resume(state: TraceState, source: str, thinking: bool) -> dict[str, object] | None:
+def _resume(state: KnownTrace, source: str, thinking: bool) -> dict[str, object] | None:
     """Where to continue; thinking that was left out before is only found by reading from the start."""
     if state.source != source or (thinking and not state.thinking):
         return None
-    return state.resume
+    return state.resume()
 
 
 def _of_harnesses(wanted: Iterable[TraceSource], found: Found) -> Iterator[tuple[Path, TraceSource]]:
@@ -141,7 +141,7 @@ def _files(source: TraceSource, root: Path, unreadable: list[tuple[Path, str]]) 
 
 
 def _below(
-    root: Path, wanted: TraceSource | None, earlier: Mapping[str, TraceState], found: Found
+    root: Path, wanted: TraceSource | None, earlier: Mapping[str, KnownTrace], found: Found
 ) -> Iterator[tuple[Path, TraceSource]]:
     """Yield the traces below a path; a file that was recognised before is not opened to recognise it again."""
     if not root.exists():
@@ -153,7 +153,7 @@ def _below(
         source = by_name.get(state.source) if state is not None else None
         if source is None:
             stamp = _plain_stamp(path)
-            if state is not None and state.outcome.unrecognised and state.stamp == stamp:
+            if state is not None and not state.source and state.stamp == stamp:
                 found.unrecognised.append((path, stamp))
                 continue
             try:

@@ -93,9 +93,30 @@ class TraceOutcome:
         return outcome
 
 
+@dataclass(frozen=True, slots=True)
+class KnownTrace:
+    """The part of a trace's state that decides whether it is read again: its source, stamp and options.
+
+    Attributes:
+        source: name of the source that reads it, empty for a file that none recognises.
+        stamp: the source's stamp at the last read; empty to have it read again in any case.
+        thinking: whether thinking was stored.
+        resume_json: what the source needs to continue, None when it cannot.
+    """
+
+    source: str
+    stamp: str
+    thinking: bool
+    resume_json: str | None
+
+    def resume(self) -> dict[str, Any] | None:
+        """Decode where the source can continue."""
+        return json.loads(self.resume_json) if self.resume_json else None
+
+
 @dataclass(slots=True)
 class TraceState:
-    """The state of one trace.
+    """The whole state of one trace.
 
     Attributes:
         path: the trace's real path.
@@ -187,22 +208,22 @@ class IndexState:
             with self._database:
                 self._set("model", identifier)
 
-    def traces(self) -> dict[str, TraceState]:
-        """Read the state of every trace, by its path."""
-        query = "SELECT path, source, stamp, thinking, outcome, resume, read_at FROM traces"
-        found = {}
+    def known(self) -> dict[str, KnownTrace]:
+        """Read of every trace, by its path, what decides whether it is read again."""
+        query = "SELECT path, source, stamp, thinking, resume FROM traces"
         with closing(self._database.execute(query)) as cursor:
-            for path, source, stamp, thinking, outcome, resume, read_at in cursor:
-                found[path] = TraceState(
-                    path,
-                    source,
-                    stamp,
-                    bool(thinking),
-                    TraceOutcome.from_json(outcome),
-                    json.loads(resume) if resume else None,
-                    read_at,
-                )
-        return found
+            return {
+                path: KnownTrace(source, stamp, bool(thinking), resume)
+                for path, source, stamp, thinking, resume in cursor
+            }
+
+    def trace(self, path: str) -> TraceState | None:
+        """Read the whole state of one trace, None when it was never read."""
+        return self._traces("WHERE path = ?", (path,)).get(path)
+
+    def traces(self) -> dict[str, TraceState]:
+        """Read the whole state of every trace, by its path."""
+        return self._traces("", ())
 
     def record(self, traces: Iterable[TraceState], version: int) -> None:
         """Store the state of traces whose rows are in the memory.
@@ -237,6 +258,17 @@ class IndexState:
         if repos:
             with self._database:
                 self._database.executemany("INSERT OR REPLACE INTO repos VALUES (?, ?)", repos.items())
+
+    def _traces(self, condition: str, values: tuple[str, ...]) -> dict[str, TraceState]:
+        query = f"SELECT path, source, stamp, thinking, outcome, resume, read_at FROM traces {condition}"
+        found = {}
+        with closing(self._database.execute(query, values)) as cursor:
+            for path, source, stamp, thinking, outcome, resume, read_at in cursor:
+                kept = json.loads(resume) if resume else None
+                found[path] = TraceState(
+                    path, source, stamp, bool(thinking), TraceOutcome.from_json(outcome), kept, read_at
+                )
+        return found
 
     def _format(self) -> int:
         return int(self._database.execute("PRAGMA user_version").fetchone()[0])

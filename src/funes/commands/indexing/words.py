@@ -57,16 +57,12 @@ class WordsPhase:
     Args:
         writer: the memory, locked.
         state: where finished traces are recorded once their rows are stored.
-        earlier: state of the traces as of the start of the run, by path.
         report: counts go here.
     """
 
-    def __init__(
-        self, writer: MemoryWriter, state: IndexState, earlier: dict[str, TraceState], report: IndexReport
-    ) -> None:
+    def __init__(self, writer: MemoryWriter, state: IndexState, report: IndexReport) -> None:
         self.writer = writer
         self.state = state
-        self.earlier = earlier
         self.report = report
         self._owners: dict[int, int] = {}
         self._sessions: dict[str, _Session] = {}
@@ -97,8 +93,7 @@ class WordsPhase:
         for info in finished.sessions:
             self._header(info, finished.ruleset)
         self._tell(job, outcome, finished)
-        before = self.earlier.get(job.key)
-        if finished.resumed and before is not None:
+        if finished.resumed and (before := self.state.trace(job.key)) is not None:
             outcome.add(before.outcome)
         # A trace that failed has no stamp, so that it is tried again (its permissions may have changed, say).
         stamp = job.stamp if finished.complete and not outcome.failed else ""
