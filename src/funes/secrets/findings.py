@@ -86,7 +86,7 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
 
     Returns:
         Disjoint findings in text order. A united span covers all that its parts cover, and has the name of the most
-        specific of them, the longest one where several are equally specific.
+        specific of them, the longest one where several are equally specific, then the one that comes first.
     """
     merged: list[Finding] = []
     best: list[tuple[int, int]] = []

@@ -1,8 +1,8 @@
 """Credentials that a name announces.
 
-`NAME=value`, `"name": "value"`, `Authorization: Bearer value`, `--flag value`, `<name>value</name>`, `the password is
-value` and the like. Every occurrence of a keyword is looked at once, in windows of a fixed size around it, so that the work is linear in
-the length of the text whatever the text is.
+`NAME=value`, `"name": "value"`, `Authorization: Bearer value`, `--flag value`, `<name>value</name>` and the like, and
+sentences (`gap_prose`). Every occurrence of a keyword is looked at once, in windows of a fixed size around it, so that
+the work is linear in the length of the text whatever the text is.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from collections.abc import Iterator
 
 from funes.secrets.findings import GENERIC, POSITIONAL, Finding, Patience
 from funes.secrets.gap_names import KEYWORDS, SECRET_KEYS, Kind, secret_kind
+from funes.secrets.gap_prose import find_in_sentence
 from funes.secrets.gap_values import (
+    LONGEST,
+    QUOTE,
     character_classes,
     decode_base64,
-    is_code,
+    is_composed,
     is_mixed,
     is_placeholder,
-    is_words,
     plausible_password,
     plausible_token,
 )
@@ -29,16 +31,9 @@ RULES = {
     "auth-header": "the credential of an Authorization or API key header",
     "basic-auth": "base64 of user:password behind Basic",
     "cli-secret": "the value of --password, --token and the like",
-    "prose-secret": "'the deploy token for staging is …'",
     "netrc": "a password in the format of netrc(5)",
 }
 """Rules of this module, and what each finds."""
-
-QUOTE = r"(?:\\{0,4}[\"'`])"
-"""A quote, escaped by up to two levels of JSON."""
-
-LONGEST = 8192
-"""Longest value, in characters; what follows is not looked at."""
 
 _NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _NAME_BEFORE = 48
@@ -68,22 +63,11 @@ _SEPARATOR = re.compile(
 _BARE_VALUE = re.compile(r"[^\s\"'`\\,;&<>()\[\]{}|\x1b]{6,}+")
 _WIDE_VALUE = re.compile(r"[^\s\"'`\\\x1b]{6,}+")
 
-# The text behind the keyword in "the deploy token for staging is X", "API key: X".
-_PROSE = re.compile(
-    rf"s?(?:[ ][ \w'\-]{{0,40}}?)??(?:[ ](?:is|are|was)|:)[ \n]{{1,2}}{QUOTE}?(?P<value>[^\s\"'`\\,;()<>]{{8,}})",
-    re.IGNORECASE,
-)
-_PROSE_KEYWORDS = frozenset({"pass", "pwd", "secret", "token", "key", "cred", " pat "})
-_WORD_TAIL = re.compile(r"(?:word|wd|phrase|ential)?", re.IGNORECASE)
-
 # What lets a value follow a name after a blank alone.
 _NETRC_BEFORE = re.compile(r"\blogin\s{1,8}\S{1,100}\s{1,40}\Z")
 _SQL_BEFORE = re.compile(r"\b(?:WITH|ENCRYPTED|LOGIN|(?:USER|ROLE)\s{1,4}\S{1,64})\s{1,8}\Z", re.IGNORECASE)
 _SETTER_BEFORE = re.compile(r"(?:\bENV|\bsetx|\bsetenv|\bset -[gUx]{1,3}|\bconfig(?:ure)?(?: set| --global){1,2}) \Z")
 _ENV_BEFORE = re.compile(r"(?:\A|\n|\\n|\\t|[;&] ?|\bexport |\bENV |\bset |-e |[\"'`$]|\$env:)\Z")
-_COMPOSED = re.compile(r"[A-Za-z][A-Za-z0-9]{0,15}[-_/:.][A-Za-z0-9]{1,24}[-_/:.]")
-"""Keys that a program composes for a cache or a table: `build-linux-0a1b2c`."""
-
 _HEX_OR_UUID = re.compile(r"[0-9a-fA-F-]+\Z")
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,16})[ ]\Z")
 
@@ -125,14 +109,14 @@ def _look(text: str, position: int, keyword: str, patience: Patience) -> tuple[i
     """
     after = position + len(keyword.rstrip())
     if keyword == " pat ":
-        return after, _prose(text, position, keyword)
+        return after, find_in_sentence(text, position, keyword)
     separator = _SEPARATOR.match(text, after)
     if separator is None:
-        return after, _prose(text, position, keyword)
+        return after, find_in_sentence(text, position, keyword)
     name_end = separator.end("rest")
     name, name_start = _name(text, position, name_end)
     if separator["blank"] is not None and not _takes_blank(text, name, name_start, separator["quote"]):
-        return max(after, name_end), _prose(text, position, keyword)
+        return max(after, name_end), find_in_sentence(text, position, keyword)
     kind = secret_kind(name)
     if name == "PASS" and separator["assign"] != "=":  # a test that passed
         return name_end, None
@@ -144,7 +128,7 @@ def _look(text: str, position: int, keyword: str, patience: Patience) -> tuple[i
         return name_end, None
     found = _value(text, separator, kind, name, name_start, patience)
     if found is None:
-        return name_end, _prose(text, position, keyword) if separator["assign"] else None
+        return name_end, find_in_sentence(text, position, keyword) if separator["assign"] else None
     return found.end, found
 
 
@@ -192,7 +176,7 @@ def _judge(
     if is_placeholder(value):
         return None
     if not separator["quote"]:
-        value = value.rstrip(".:")
+        value = value.rstrip(".:;,")
         if before in ("?", "&"):
             value = value.partition("#")[0]
         if value == name or text[end : end + 1] in ("(", "["):
@@ -256,7 +240,7 @@ def _form_fits(text: str, separator: re.Match[str], before: str, value: str, end
 
 def _bare_key(value: str, in_query: bool) -> bool:
     """Whether the value of something only called "key" is a secret, and no key of a cache, a table or a list."""
-    if _COMPOSED.match(value):
+    if is_composed(value):
         return False
     return in_query or (len(value) >= 20 and is_mixed(value) and not _HEX_OR_UUID.match(value))
 
@@ -269,35 +253,3 @@ def _quoted_end(text: str, start: int, quote: str) -> int:
     if end - start < 6 or any(blank in text[start:end] for blank in " \n\t"):
         return 0
     return end
-
-
-def _prose(text: str, position: int, keyword: str) -> Finding | None:
-    """The credential of a sentence such as "the admin password is X"."""
-    if keyword not in _PROSE_KEYWORDS or text[position - 1 : position] in ("-", "_", ".", "/", "\\"):
-        return None
-    after = position + len(keyword.rstrip())
-    word = _WORD_TAIL.match(text, after)
-    if word is None or (keyword == "pass" and not word[0]):
-        return None
-    match = _PROSE.match(text, word.end())
-    if match is None or is_placeholder(match["value"]):
-        return None
-    value = match["value"][:LONGEST].rstrip(".:|")
-    if "=" in value[:-2] or not (sum(c.isdigit() for c in value) >= 2 or is_mixed(value)):
-        return None
-    password = keyword in ("pass", "pwd")
-    if keyword == "key" and _COMPOSED.match(value):
-        return None
-    if not plausible_token(value) and not (password and _chosen(value)):
-        return None
-    return Finding(match.start("value"), match.start("value") + len(value), "prose-secret", GENERIC)
-
-
-def _chosen(value: str) -> bool:
-    """Whether a word of a sentence looks like a password that a person chose."""
-    return plausible_password(value) or (
-        character_classes(value) >= 3
-        and not is_placeholder(value)
-        and not is_code(value, literal=True)
-        and not is_words(value)
-    )

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from funes.secrets.findings import POSITIONAL, Finding
-from funes.secrets.gap_assignments import QUOTE
 from funes.secrets.gap_values import (
+    QUOTE,
     entropy,
     is_code,
     is_placeholder,

@@ -60,7 +60,7 @@ _ABOUT = re.compile(
     |issuer|owner|column|table|row|rows|list|map|set|dict|array|schema|input|output|callback|error|errors|message
     |stats|info|metadata|config|settings|options|sha|sha1|sha256|md5|fingerprint|thumbprint|changed|valid|invalid
     |validator|validation|check|checker|strength|rotation|generator|source|target|template|page|link|form|screen
-    |model|names?pace|total|cost|budget|window|price|ids?_?list)$""",
+    |model|names?pace|total|cost|budget|window|price|ids?_?list|stdin)$""",
     re.VERBOSE,
 )
 

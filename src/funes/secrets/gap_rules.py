@@ -6,7 +6,7 @@ labelled set neither reaches two thirds of what both find together.
 
 from __future__ import annotations
 
-from funes.secrets import gap_assignments, gap_blocks
+from funes.secrets import gap_assignments, gap_blocks, gap_prose
 from funes.secrets.findings import Finding
 from funes.secrets.gap_context import CONTEXT_RULES, find_in_context
 from funes.secrets.gap_prefixes import TOKEN_RULES
@@ -20,6 +20,7 @@ RULE_NAMES = frozenset(
     {rule.name for rule in TOKEN_RULES}
     | {rule.name for rule in CONTEXT_RULES}
     | set(gap_assignments.RULES)
+    | set(gap_prose.RULES)
     | set(gap_blocks.RULES)
 )
 """Names of all rules."""

@@ -123,7 +123,8 @@ class _Candidate:
                 return None
             start = lead.start()
         end = body.end()
-        if not _acceptable(text[start : min(end, start + LOOK_AT)], body[0][:LOOK_AT]):
+        token = text[start : min(end, start + LOOK_AT)]
+        if not _acceptable(token, token if self.lead else body[0][:LOOK_AT]):
             run = patience.run(start, end)
             return Finding(*run, self.rule.name) if run else None
         if end == body_start + FIRST_READ and (whole := self.body.match(text, body_start)):

@@ -13,6 +13,12 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+QUOTE = r"(?:\\{0,4}[\"'`])"
+"""A quote, escaped by up to two levels of JSON."""
+
+LONGEST = 8192
+"""Longest value, in characters; what follows is not looked at."""
+
 LOOK_AT = 128
 """Characters of a value that the filters read; bounds their work on long values."""
 
@@ -69,6 +75,7 @@ _NUMBER = re.compile(r"[-+]?[\d_,.:/-]+(?:[eE][-+]?\d+|[a-zA-Z%]{1,3})?\Z|#[0-9a
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _CHOSEN = re.compile(r"[A-Z][a-z]{2,}[-_.]?[a-z]{3,}\d{2,4}[!#$%*?]?\Z")  # Copper.velvet78!
+_COMPOSED = re.compile(r"[A-Za-z][A-Za-z0-9]{0,15}[-_/:.][A-Za-z0-9]{1,24}[-_/:.]")
 _COMMON = frozenset(
     [
         *("admin", "default", "guest", "letmein", "mysql", "pass", "passwd", "password", "postgres", "qwerty"),
@@ -128,6 +135,11 @@ def is_words(value: str, literal: bool = False) -> bool:
     if _WORDS.match(value):
         return not (len(value) >= 20 and is_mixed(value))
     return bool(_NUMBERED_CONSTANT.match(value) or _TYPE.match(value))
+
+
+def is_composed(value: str) -> bool:
+    """Whether the value is the key of a cache or a table that a program puts together (`build-linux-0a1b2c`)."""
+    return _COMPOSED.match(value) is not None
 
 
 def is_measure(value: str) -> bool:

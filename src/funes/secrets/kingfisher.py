@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from funes import paths
-from funes.secrets.findings import POSITIONAL, SPECIFIC, EngineError, Finding
+from funes.secrets.findings import GENERIC, POSITIONAL, SPECIFIC, EngineError, Finding
 from funes.secrets.gap_values import is_placeholder
 
 DISTRIBUTION = "kingfisher-secret-scanner"
@@ -143,11 +143,18 @@ class Kingfisher:
                 start = data.find(b":", start, end) + 1 or start
             if name.startswith("generic-") and is_placeholder(finding.secret):
                 continue
-            spans.append((start, end, name))
+            spans.append((start, end, name, _rank(name, finding.visible)))
         return list(_in_characters(text, data, spans))
 
 
-def _in_characters(text: str, data: bytes, spans: list[tuple[int, int, str]]) -> Iterator[Finding]:
+def _rank(name: str, visible: bool) -> int:
+    """How specific a rule is; the helpers take any value behind a word such as "token"."""
+    if not visible:
+        return GENERIC
+    return POSITIONAL if _POSITIONAL.match(name) else SPECIFIC
+
+
+def _in_characters(text: str, data: bytes, spans: list[tuple[int, int, str, int]]) -> Iterator[Finding]:
     """Turn spans in bytes of `data` into findings in characters of `text`."""
     if len(data) == len(text):
         position = {edge: edge for span in spans for edge in span[:2]}
@@ -158,8 +165,8 @@ def _in_characters(text: str, data: bytes, spans: list[tuple[int, int, str]]) ->
             characters += len(data[done:edge].decode("utf-8", "replace"))
             done = edge
             position[edge] = characters
-    for start, end, name in spans:
-        yield Finding(position[start], position[end], name, POSITIONAL if _POSITIONAL.match(name) else SPECIFIC)
+    for start, end, name, rank in spans:
+        yield Finding(position[start], position[end], name, rank)
 
 
 @contextmanager
