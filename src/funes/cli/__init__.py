@@ -15,6 +15,7 @@ from funes.errors import FunesError
 COMMANDS = {
     "index": ("funes.cli.index:index", "Read agent sessions into the memory."),
     "recall": ("funes.cli.read:recall", "Find the passages that answer a question."),
+    "ask": ("funes.cli.ask:ask", "Have an agent answer from recalled passages."),
     "get": ("funes.cli.read:get", "Show turns of a session, whole."),
     "sessions": ("funes.cli.read:sessions", "List the sessions in the memory."),
     "scan": ("funes.cli.read:scan", "Find an exact text in one session."),
