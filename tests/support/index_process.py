@@ -20,6 +20,7 @@ import numpy as np
 from funes.commands import index as command
 from funes.commands.indexing import pool, reading, vectors, words
 from funes.models import encoder
+from funes.models.codes import BYTES
 from funes.secrets import Redaction
 
 HOLD = "hold"
@@ -47,7 +48,7 @@ class FakeEncoder:
             time.sleep(0.02)
         dense = np.array([np.frombuffer(digest * 12, np.uint8) for digest in digests], np.float32) - 127.5
         dense /= np.linalg.norm(dense, axis=1, keepdims=True)
-        codes = [np.frombuffer(digest, np.uint8).reshape(1, 32) for digest in digests]
+        codes = [np.frombuffer(digest * 2, np.uint8)[:BYTES].reshape(1, BYTES) for digest in digests]
         pieces = [np.array([digest[0]], np.uint16) for digest in digests]
         return encoder.PassageEncodings(dense, codes if with_codes else None, pieces)
 

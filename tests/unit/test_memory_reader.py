@@ -15,6 +15,7 @@ from funes.memory.reader import MemoryReader
 from funes.memory.store import MemoryWriter
 from funes.memory.vector_store import VectorWriter
 from funes.memory.words import MAX_CHARACTERS, WordQuery, bounded
+from funes.models.codes import BYTES
 from tests.support.chunks import MOMENT, make_chunk
 from tests.support.small_memory import CACHE, HELPER, PARSER, header, make_memory
 
@@ -31,7 +32,9 @@ def embed(folder: Path, model: str = "test-model") -> int:
         order = writer.waiting()
         passages = writer.passages(order.places)
         count = len(order)
-        codes = [None if tier == 2 else np.full((3, 32), number, np.uint8) for number, tier in enumerate(order.tiers)]
+        codes = [
+            None if tier == 2 else np.full((3, BYTES), number, np.uint8) for number, tier in enumerate(order.tiers)
+        ]
         pieces = [np.array([100, 101, 100 + number], np.uint16) for number in range(count)]
         writer.append(passages, np.eye(count, 384, dtype=np.float32), codes, pieces)
         writer.finish()
@@ -169,7 +172,7 @@ def test_codes_and_pieces(reader: MemoryReader) -> None:
         assert passage.pieces.dtype == np.uint16
         assert len(passage.pieces) == 3
         if passage.codes is not None:
-            assert passage.codes.shape == (3, 32)
+            assert passage.codes.shape == (3, BYTES)
     frequencies, rows = reader.piece_counts()
     assert rows == len(every) - len(outputs)
     assert frequencies.shape == (30_522,)

@@ -146,6 +146,26 @@ def test_an_index_serves_all_rows_after_deltas_and_a_merge(tmp_path: Path, monke
     assert dataset.stats.index_stats(maintenance.FTS)["num_indices"] < 6
 
 
+@pytest.mark.parametrize(
+    ("rows", "merged"),
+    [
+        ([], 0),
+        ([50_000], 0),
+        ([20_000] * 5, 0),
+        ([20_000] * 6, 6),
+        ([120_000, *[20_000] * 5], 0),
+        ([120_000, *[20_000] * 6], 6),
+        ([80_000, *[1_000] * 6], 6),
+        ([60_000, *[1_000] * 5], 0),
+        ([110_000, 6_000, *[1_000] * 5], 6),
+        ([120_000] * 20, 0),
+        ([0, 2_000, 2_000, 3_000, 2_000, 1_500, 1_000], 7),
+    ],
+)
+def test_deltas_of_similar_size_are_merged(rows: list[int], merged: int) -> None:
+    assert maintenance.deltas_to_merge(rows) == merged
+
+
 def test_old_versions_go_when_there_are_many(tmp_path: Path) -> None:
     for number in range(40):
         with MemoryWriter(tmp_path) as writer:

@@ -1,12 +1,13 @@
 """Indexes, compaction and clean-up: what keeps a table fast while it grows by small appends.
 
-New rows are searched without an index until there are enough of them; then a delta index is added, and many deltas are
-merged into one. Small fragments are merged among themselves, never into a big one, which would be rewritten. Row ids
-are stable, so indexes stay valid across compaction.
+New rows are searched without an index until there are enough of them; then a delta index is added, and the latest
+deltas are merged when they are many. Small fragments are merged among themselves, never into a big one, which would be
+rewritten. Row ids are stable, so indexes stay valid across compaction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +20,12 @@ VECTOR = "vector_rq"
 DELTA_ROWS = 1000
 """Rows that may be searched without an index: about 50 ms a query."""
 
-MERGE_DELTAS = 12
+MERGE_DELTAS = 6
+"""Deltas of similar size are merged when there are this many of them."""
+
+MERGE_ROWS = 120_000
+"""No merge makes a bigger delta: merging takes 1.5 KB of memory a row, and queries search several deltas quickly."""
+
 SMALL_FRAGMENT = 5000
 MANY_SMALL = 20
 MANY_VERSIONS = 20
@@ -107,12 +113,27 @@ def _index_names(dataset: Any) -> set[str]:
 
 
 def _update(dataset: Any, measure: str, names: list[str], delta_rows: int) -> bool:
-    """Index the rows that `measure` does not cover, as a delta; merge the deltas when there are many."""
+    """Index the rows that `measure` does not cover, as a delta; merge the latest deltas when they are many."""
     statistics = dataset.stats.index_stats(measure)
-    merge = int(statistics.get("num_indices", 1)) >= MERGE_DELTAS
     waiting = int(statistics.get("num_unindexed_rows", 0))
     few = waiting <= delta_rows and waiting <= int(statistics.get("num_indexed_rows", 0))
+    merge = deltas_to_merge(statistics.get("num_indexed_rows_per_delta", []))
     if few and not merge:
         return False
-    dataset.optimize.optimize_indices(num_indices_to_merge=MERGE_DELTAS * 4 if merge else 0, index_names=names)
+    dataset.optimize.optimize_indices(num_indices_to_merge=merge, index_names=names)
     return True
+
+
+def deltas_to_merge(rows: Sequence[int]) -> int:
+    """Decide how many of the latest deltas to merge into one, 0 for none.
+
+    Args:
+        rows: number of rows of each delta, the latest one last.
+    """
+    total = count = 0
+    for size in reversed(rows):
+        if total + size > MERGE_ROWS or (total and size > MERGE_DELTAS * total):
+            break
+        total += size
+        count += 1
+    return count if count >= MERGE_DELTAS else 0

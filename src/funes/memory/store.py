@@ -113,16 +113,19 @@ class MemoryWriter:
         return found
 
     def append(self, chunks: Sequence[Chunk]) -> None:
-        """Append rows in one commit and bring the word index up to date when enough are waiting for it."""
-        if not chunks:
-            return
-        self._open()
-        self._append(chunks_to_table(chunks))
-        guarded(self.folder, lambda: index_chunks(self._dataset))
-        self._reload()
+        """Append rows in one commit."""
+        if chunks:
+            self._open()
+            self._append(chunks_to_table(chunks))
+
+    def index(self) -> None:
+        """Bring the indexes up to date when enough rows are waiting for it."""
+        if self._dataset is not None and guarded(self.folder, lambda: index_chunks(self._dataset)):
+            self._reload()
 
     def finish(self) -> None:
-        """Compact and clean up if there is reason to. Call once, after the last append."""
+        """Index, compact and clean up if there is reason to. Call once, after the last append."""
+        self.index()
         if self._dataset is not None and guarded(self.folder, lambda: tidy(self._dataset)):
             self._reload()
 
