@@ -132,6 +132,16 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
+def unlock(descriptor: int) -> None:
+    """Give the worker's lock back."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    except (ImportError, OSError):
+        pass  # there was no lock to take
+
+
 def waiting_events(folder: str) -> list[str]:
     """Names of the events in the spool, oldest first."""
     return sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))

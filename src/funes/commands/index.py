@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -49,7 +49,7 @@ def run_index(options: IndexOptions, progress: Progress | None = None, confirm: 
         CorruptMemoryError: when the memory cannot be read.
     """
     _check(options)
-    if options.path is None and options.harness is None and not options.yes:
+    if options.path is None and options.traces is None and options.harness is None and not options.yes:
         found = find_harnesses()
         if not found:
             raise FunesError(_nothing_found(None))
@@ -57,6 +57,24 @@ def run_index(options: IndexOptions, progress: Progress | None = None, confirm: 
             raise FunesError("Nothing was indexed.")
     with _interruptible() as stop:
         return _Run(options, progress or NoProgress(), stop).run()
+
+
+def run_vectors(*, budget: float, stop: Callable[[], bool], passages: Sequence[str] | None = None) -> IndexReport:
+    """Embed passages that have no vector yet, with a model that is on this machine.
+
+    Args:
+        budget: most seconds to spend.
+        stop: says whether to end early.
+        passages: ids of the passages; None for whatever waits.
+
+    Returns:
+        What was done: `embedded`, `waiting`, `notes` and `vectors_seconds` are set.
+
+    Raises:
+        LockedError: when another process computes vectors.
+        CorruptMemoryError: when the memory cannot be read.
+    """
+    return _Run(IndexOptions(budget=budget, fetch_model=False), NoProgress(), stop).embed(passages)
 
 
 class _Run:
@@ -86,10 +104,22 @@ class _Run:
         self.report.interrupted = self.stop()
         return self.report
 
+    def embed(self, passages: Sequence[str] | None) -> IndexReport:
+        """Only embed."""
+        began = time.monotonic()
+        with IndexState(state_file()) as state:
+            self._vectors(state, passages)
+        self.report.vectors_seconds = time.monotonic() - began
+        return self.report
+
     def _earlier(self, state: IndexState) -> dict[str, KnownTrace]:
         if state.belongs_to(read_identity(self.folder), newest_version(self.folder)):
-            return state.known()
+            return self._known(state)
         return {}
+
+    def _known(self, state: IndexState) -> dict[str, KnownTrace]:
+        traces = self.options.traces
+        return state.known(None if traces is None else {os.path.realpath(path) for path in traces})
 
     def _tell(self, found: Found) -> None:
         report = self.report
@@ -98,7 +128,8 @@ class _Run:
         report.failed += found.unreadable
         for sentence in found.problems:
             report.note(sentence)
-        if not found.traces and not found.unrecognised and not found.unreadable:
+        follows = self.options.traces is not None or self.options.since is not None
+        if not found.traces and not found.unrecognised and not found.unreadable and not follows:
             raise FunesError(_nothing_found(self.options))
 
     def _words(self, state: IndexState, found: Found) -> None:
@@ -113,7 +144,7 @@ class _Run:
             version = newest_version(self.folder)
             if not state.belongs_to(writer.identity, version):
                 state.adopt(writer.identity, UNKNOWN if version else 0)
-            jobs = still_to_read(found.jobs, state.known())
+            jobs = still_to_read(found.jobs, self._known(state))
             if jobs:
                 from funes.commands.indexing.words import WordsPhase
 
@@ -141,8 +172,8 @@ class _Run:
             state.waiting = waiting + self.report.stored
         self.progress.finish()
 
-    def _vectors(self, state: IndexState) -> None:
-        """Embed what waits, as far as the budget goes; without a model, say so."""
+    def _vectors(self, state: IndexState, passages: Sequence[str] | None = None) -> None:
+        """Embed what waits, or some of it, as far as the budget goes; without a model, say so."""
         budget = self.options.budget
         if budget is None and self.options.path is None:
             budget = DEFAULT_BUDGET
@@ -166,6 +197,7 @@ class _Run:
             embed_waiting(
                 self.folder,
                 encoder,
+                passages=passages,
                 budget=budget,
                 wait=WAIT_SECONDS,
                 stop=self.stop,
@@ -177,7 +209,10 @@ class _Run:
                 raise
             self.report.note(f"The new passages wait for their vectors. {error.message}")
             return
-        state.model = MINILM.model_id
+        if passages is None:
+            state.model = MINILM.model_id
+        elif self.report.embedded and state.waiting != UNKNOWN:
+            self.report.waiting = max(0, state.waiting - self.report.embedded)
         if self.report.waiting is not None:
             state.waiting = self.report.waiting
 
@@ -187,7 +222,8 @@ def _check(options: IndexOptions) -> None:
         raise FunesError(f"--limit is {options.limit}; it has to be 1 or more.")
     if options.budget is not None and options.budget < 0:
         raise FunesError(f"--budget is {options.budget:g}; it has to be 0 (no vectors) or more seconds.")
-    if options.path is None and options.harness is None and not options.yes and not options.interactive:
+    anything = options.path is None and options.traces is None and options.harness is None
+    if anything and not options.yes and not options.interactive:
         raise FunesError(
             "Say what to index: a PATH, --harness NAME, or --yes for the sessions of every harness on this machine."
         )

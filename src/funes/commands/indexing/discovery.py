@@ -67,13 +67,18 @@ def discover(options: IndexOptions, earlier: Mapping[str, KnownTrace]) -> Found:
     """
     wanted = source_named(options.harness) if options.harness else None
     found = Found(problems=source_problems())
-    if options.path is not None:
+    if options.traces is not None:
+        candidates = _exactly(options.traces, wanted, earlier, found)
+    elif options.path is not None:
         candidates = _below(options.path, wanted, earlier, found)
     else:
         candidates = _of_harnesses([wanted] if wanted else sources(), found)
     entries: dict[str, tuple[float, Path, TraceSource]] = {}
     for path, source in candidates:
-        entries.setdefault(os.path.realpath(path), (_modified(path), path, source))
+        key = os.path.realpath(path)
+        if key in entries or (options.since is not None and key not in earlier and _changed(path) < options.since):
+            continue
+        entries[key] = (_modified(path), path, source)
     newest_first = sorted(entries.items(), key=lambda item: (item[1][0], item[0]), reverse=True)
     for key, (_, path, source) in newest_first[: options.limit]:
         found.traces += 1
@@ -170,6 +175,17 @@ def _below(
             yield path, source
 
 
+def _exactly(
+    traces: Iterable[Path], wanted: TraceSource | None, earlier: Mapping[str, KnownTrace], found: Found
+) -> Iterator[tuple[Path, TraceSource]]:
+    for path in traces:
+        if path.is_file() and _size(path):
+            try:
+                yield from _below(path, wanted, earlier, found)
+            except FunesError as error:
+                found.unreadable.append((path, error.message))
+
+
 def _note(unreadable: list[tuple[Path, str]]) -> Callable[[Path, OSError], None]:
     return lambda path, error: unreadable.append((path, f"it cannot be read: {error.strerror or error}"))
 
@@ -187,6 +203,11 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def _changed(path: Path) -> float:
+    """Time of the last change, of a database's log too."""
+    return max(_modified(path), _modified(path.with_name(f"{path.name}-wal")))
 
 
 def _modified(path: Path) -> float:

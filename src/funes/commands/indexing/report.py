@@ -23,6 +23,8 @@ class IndexOptions:
         budget: most seconds to spend on vectors; None means 60 without a path and no limit with one.
         interactive: whether a person at a terminal can be asked.
         fetch_model: whether the embedding model may be downloaded when it is not on disk.
+        traces: only these trace files; those that are gone are left out.
+        since: leave traces alone that were never read and have not changed since that time (seconds since the epoch).
     """
 
     path: Path | None = None
@@ -33,6 +35,8 @@ class IndexOptions:
     budget: float | None = None
     interactive: bool = False
     fetch_model: bool = True
+    traces: tuple[Path, ...] | None = None
+    since: float | None = None
 
 
 @dataclass(slots=True)
@@ -68,6 +72,7 @@ class IndexReport:
         unrecognised: files that look like traces but that no source recognises.
         damaged: faults inside traces that were otherwise read: the trace and one sentence.
         notes: whatever else the user should know, a sentence each.
+        fresh: ids of stored passages that are not tool output, the first `MAX_FRESH` of them.
         words_seconds, vectors_seconds: time spent until everything was searchable by words, and on vectors.
         interrupted: whether the user ended the run; what was stored stays.
     """
@@ -90,9 +95,12 @@ class IndexReport:
     unrecognised: list[Path] = field(default_factory=list)
     damaged: list[tuple[Path, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    fresh: list[str] = field(default_factory=list)
     words_seconds: float = 0.0
     vectors_seconds: float = 0.0
     interrupted: bool = False
+
+    MAX_FRESH = 2000
 
     def note(self, sentence: str) -> None:
         """Add a note once."""

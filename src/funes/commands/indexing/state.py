@@ -208,14 +208,16 @@ class IndexState:
             with self._database:
                 self._set("model", identifier)
 
-    def known(self) -> dict[str, KnownTrace]:
-        """Read of every trace, by its path, what decides whether it is read again."""
+    def known(self, paths: Iterable[str] | None = None) -> dict[str, KnownTrace]:
+        """Read of every trace, or of some, by its path, what decides whether it is read again."""
         query = "SELECT path, source, stamp, thinking, resume FROM traces"
-        with closing(self._database.execute(query)) as cursor:
-            return {
-                path: KnownTrace(source, stamp, bool(thinking), resume)
-                for path, source, stamp, thinking, resume in cursor
-            }
+        if paths is None:
+            rows = self._database.execute(query).fetchall()
+        else:
+            rows = [row for path in paths for row in self._database.execute(f"{query} WHERE path = ?", (path,))]
+        return {
+            path: KnownTrace(source, stamp, bool(thinking), resume) for path, source, stamp, thinking, resume in rows
+        }
 
     def trace(self, path: str) -> TraceState | None:
         """Read the whole state of one trace, None when it was never read."""

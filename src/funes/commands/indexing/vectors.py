@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from funes.commands.indexing.report import IndexReport, Progress
-from funes.memory.schema import CALLS, PROSE, TIERS
+from funes.memory.schema import CALLS, PROSE, TIERS, tier_of
 from funes.memory.vector_store import VectorWriter
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def embed_waiting(
     folder: Path,
     encoder: PassageEncoder,
     *,
+    passages: Sequence[str] | None = None,
     budget: float | None,
     wait: float,
     stop: Callable[[], bool],
@@ -56,6 +57,7 @@ def embed_waiting(
     Args:
         folder: the memory's folder.
         encoder: makes the vectors.
+        passages: ids of the only ones to embed, in which case `waiting` is not counted; None for all.
         budget: most seconds to spend, None for no limit.
         wait: seconds to wait for another process that does the same.
         stop: says whether to end early.
@@ -67,6 +69,9 @@ def embed_waiting(
     """
     deadline = None if budget is None else time.monotonic() + budget
     with VectorWriter(folder, encoder.model_id, wait) as writer:
+        if passages is not None:
+            _embed_some(writer, encoder, passages, lambda: stop() or _over(deadline), progress, report)
+            return
         order = writer.waiting()
         report.waiting = len(order)
         if not len(order):
@@ -89,6 +94,29 @@ def embed_waiting(
         progress.finish()
 
 
+def _embed_some(
+    writer: VectorWriter,
+    encoder: PassageEncoder,
+    passages: Sequence[str],
+    over: Callable[[], bool],
+    progress: Progress,
+    report: IndexReport,
+) -> None:
+    """Embed a few passages, tier by tier; vectors of another model are left for a run that replaces them all."""
+    if writer.replaces():
+        return
+    rows = writer.without_vectors(passages)
+    kinds = [tier_of(kind) for kind in rows.column("block_type").to_pylist()]
+    progress.start("vectors", rows.num_rows)
+    phase = _Phase(writer, encoder, progress, report)
+    for tier in sorted(set(kinds)):
+        phase.embed(rows.take([i for i, kind in enumerate(kinds) if kind == tier]), tier in CODED, over)
+    phase.commit()
+    if report.embedded:
+        writer.finish()
+    progress.finish()
+
+
 class _Phase:
     """Encodes windows of passages and commits every few seconds."""
 
@@ -103,8 +131,11 @@ class _Phase:
         self.kept: OrderedDict[tuple[str, bool], Row] = OrderedDict()
 
     def window(self, places: npt.NDArray[np.int64], with_codes: bool, over: Callable[[], bool]) -> None:
+        """Embed some passages by their places; see `embed`."""
+        self.embed(self.writer.passages(places), with_codes, over)
+
+    def embed(self, passages: pa.Table, with_codes: bool, over: Callable[[], bool]) -> None:
         """Embed some passages, in steps of similar length; ends early when `over` says so."""
-        passages = self.writer.passages(places)
         texts = passages.column("text").to_pylist()
         by_length = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         start = 0
@@ -129,7 +160,8 @@ class _Phase:
             dense, codes, pieces = zip(*self.rows, strict=True)
             self.writer.append(pa.concat_tables(self.parts), np.stack(dense), list(codes), list(pieces))
             self.report.embedded += len(self.rows)
-            self.report.waiting = (self.report.waiting or 0) - len(self.rows)
+            if self.report.waiting is not None:
+                self.report.waiting -= len(self.rows)
             self.parts, self.rows = [], []
         self.committed = time.monotonic()
 

@@ -10,7 +10,7 @@ from funes.chunking import Chunk, split_id
 from funes.commands.indexing.reading import Batch, BlockRows, Finished, ReadJob, SessionInfo
 from funes.commands.indexing.report import IndexReport
 from funes.commands.indexing.state import IndexState, TraceOutcome, TraceState
-from funes.memory.schema import REFERENCE, header_row
+from funes.memory.schema import OUTPUT, REFERENCE, header_row
 from funes.memory.store import MemoryWriter
 
 FIRST_ROWS = 2_000
@@ -107,8 +107,9 @@ class WordsPhase:
         """Store the rows taken in so far, then record the traces that are complete with them."""
         if self._rows:
             self.writer.append(self._rows)
-            self._rows, self._characters = [], 0
+            self._rows, self._characters = [], 0  # before indexing, which needs memory too
             self._enough = FLUSH_ROWS
+            self.writer.index()
         if self._finished:
             self.state.record(self._finished, self.writer.version)
             self._finished = []
@@ -186,6 +187,8 @@ class WordsPhase:
             if owner is None:
                 self._owners[number] = session.number
                 outcome.stored += 1
+                if rows.block_type not in OUTPUT and len(self.report.fresh) < self.report.MAX_FRESH:
+                    self.report.fresh.append(identifier)
                 self._append(session, rows, identifier, text, block_idx, position, offset)
             else:
                 session.references.add(number)

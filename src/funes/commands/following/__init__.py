@@ -1,0 +1,1 @@
+"""The parts of the worker behind the hooks: its events, the traces they are about, its log."""
