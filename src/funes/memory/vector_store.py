@@ -6,6 +6,7 @@ process computes vectors for hours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from funes.memory.schema import (
     REFERENCE,
     SESSION_TYPE,
     VECTORS,
+    quoted_list,
     tier_of,
     vectors_schema,
 )
@@ -95,6 +97,14 @@ class VectorWriter:
         """Find the passages without a vector: tier by tier, in each the newest session first."""
         return guarded(self.folder, self._waiting)
 
+    def replaces(self) -> bool:
+        """Whether there are vectors of another model, which the first ones that are appended replace."""
+        return self._vectors is None and newest_version(self.folder, VECTORS) > 0
+
+    def without_vectors(self, ids: Sequence[str]) -> pa.Table:
+        """Read those of some passages that have no vector: the columns of `passages`, in the table's order."""
+        return guarded(self.folder, lambda: self._without_vectors(ids))
+
     def passages(self, places: npt.NDArray[np.int64]) -> pa.Table:
         """Read the id, text and filter columns of passages.
 
@@ -120,7 +130,7 @@ class VectorWriter:
         Args:
             passages: rows from `passages`.
             dense: `(n, 384)` float32, unit rows.
-            codes: for each passage `(tokens, 32)` uint8, or None.
+            codes: for each passage `(tokens, 48)` uint8, or None.
             pieces: for each passage `(tokens,)` word pieces.
         """
         table = self._table(passages, dense, codes, pieces)
@@ -180,6 +190,16 @@ class VectorWriter:
         places = rows.column("place").to_numpy()
         order = np.lexsort((places, newest_first[session.to_numpy()], tiers))
         return Waiting(places[order], tiers[order])
+
+    def _without_vectors(self, ids: Sequence[str]) -> pa.Table:
+        columns = ["id", "text", *FILTER_COLUMNS]
+        left = list(dict.fromkeys(ids))
+        if self._vectors is not None:
+            condition = f"id IN ({quoted_list(left)})"
+            present = set(self._vectors.scanner(columns=["id"], filter=condition).to_table().column("id").to_pylist())
+            left = [identifier for identifier in left if identifier not in present]
+        condition = f"id IN ({quoted_list(left)}) AND offset != {REFERENCE}" if left else "false"
+        return self._chunks.scanner(columns=columns, filter=condition).to_table()
 
     def _table(
         self,
