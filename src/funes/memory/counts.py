@@ -28,10 +28,12 @@ class PieceCounts:
     Attributes:
         frequencies: `(30522,)` int64, number of passages that contain the word piece.
         rows: number of passages counted.
+        version: the version of the vectors table that was counted, 0 when not known.
     """
 
     frequencies: npt.NDArray[np.int64]
     rows: int
+    version: int = 0
 
     @classmethod
     def empty(cls) -> PieceCounts:
@@ -48,7 +50,7 @@ class PieceCounts:
         target = folder / FILE
         temporary = folder / f".{FILE}.{os.getpid()}"
         with temporary.open("wb") as stream:
-            np.save(stream, np.append(self.frequencies, self.rows))
+            np.save(stream, np.append(self.frequencies, [self.rows, self.version]))
         temporary.replace(target)
 
     @classmethod
@@ -58,17 +60,19 @@ class PieceCounts:
             values = np.load(folder / FILE, allow_pickle=False)
         except (OSError, ValueError, EOFError):
             return None
-        if values.shape != (VOCABULARY + 1,) or values.dtype != np.int64:
+        if values.shape != (VOCABULARY + 2,) or values.dtype != np.int64:
             return None
-        return cls(values[:-1], int(values[-1]))
+        return cls(values[:-2], int(values[-2]), int(values[-1]))
 
 
 def count_pieces(folder: Path, vectors: TableHandle | None) -> PieceCounts:
     """Take the counts of a memory from the file when it covers nine tenths of the rows, else read them all."""
     if vectors is None:
         return PieceCounts.empty()
-    coded = vectors.attempt(lambda: int(vectors.dataset.count_rows("codes IS NOT NULL")))
     kept = PieceCounts.load(folder)
+    if kept is not None and kept.version == vectors.version:
+        return kept
+    coded = vectors.attempt(lambda: int(vectors.dataset.count_rows("codes IS NOT NULL")))
     if kept is not None and 0.9 * coded <= kept.rows <= 1.1 * coded:
         return kept
     counts = PieceCounts.empty()

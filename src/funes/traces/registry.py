@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 
 from funes.errors import FunesError
 from funes.traces.model import TraceSource
@@ -39,6 +38,8 @@ def source_named(name: str) -> TraceSource:
         FunesError: there is none.
     """
     wanted = name.strip().lower().replace("-", "_")
+    if (built_in := _built_in(wanted)) is not None:
+        return built_in
     for source in sources():
         if wanted in (source.name, source.harness):
             return source
@@ -52,28 +53,39 @@ def forget_sources() -> None:
 
 
 @cache
+def _built_in(name: str) -> TraceSource | None:
+    """The built-in source of that name, without looking for other packages' (a tenth of a second)."""
+    try:
+        return _instance(BUILT_IN[name]) if name in BUILT_IN else None
+    except ImportError:
+        return None  # told with the others' problems
+
+
+@cache
 def _load() -> tuple[tuple[TraceSource, ...], tuple[str, ...]]:
     loaded: dict[str, TraceSource] = {}
     problems: list[str] = []
-    registered = [EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()]
+    from importlib.metadata import entry_points
+
+    registered = list(BUILT_IN.items())
     built_in = set(BUILT_IN.values())
-    registered += [point for point in entry_points(group=GROUP) if point.value not in built_in]
-    for point in registered:
+    registered += [(point.name, point.value) for point in entry_points(group=GROUP) if point.value not in built_in]
+    for name, value in registered:
         try:
-            source = _instance(point)
+            source = _instance(value)
         except Exception as error:
             # Whatever another package's code raises must not take the built-in sources down; it is shown to the user.
-            problems.append(f"The trace source {point.name!r} ({point.value}) cannot be used: {error}.")
+            problems.append(f"The trace source {name!r} ({value}) cannot be used: {error}.")
             continue
         if source.name in loaded or source.harness in {other.harness for other in loaded.values()}:
-            problems.append(f"The trace source {point.name!r} ({point.value}) is left out: its name is taken.")
+            problems.append(f"The trace source {name!r} ({value}) is left out: its name is taken.")
             continue
         loaded[source.name] = source
     return tuple(loaded.values()), tuple(problems)
 
 
-def _instance(point: EntryPoint) -> TraceSource:
-    module, _, name = point.value.partition(":")
+def _instance(place: str) -> TraceSource:
+    module, _, name = place.partition(":")
     source: TraceSource = getattr(importlib.import_module(module), name)()
     missing = [member for member in _MEMBERS if not hasattr(source, member)]
     if missing:

@@ -66,7 +66,8 @@ def discover(options: IndexOptions, earlier: Mapping[str, KnownTrace]) -> Found:
         FunesError: for a path that does not exist, a file that is no trace, or an unknown harness.
     """
     wanted = source_named(options.harness) if options.harness else None
-    found = Found(problems=source_problems())
+    follows = options.traces is not None or options.since is not None
+    found = Found(problems=[] if follows else source_problems())
     if options.traces is not None:
         candidates = _exactly(options.traces, wanted, earlier, found)
     elif options.path is not None:
@@ -178,12 +179,23 @@ def _below(
 def _exactly(
     traces: Iterable[Path], wanted: TraceSource | None, earlier: Mapping[str, KnownTrace], found: Found
 ) -> Iterator[tuple[Path, TraceSource]]:
+    """Yield the given files that there are and that have something in them, each with the source that reads it."""
     for path in traces:
-        if path.is_file() and _size(path):
-            try:
-                yield from _below(path, wanted, earlier, found)
-            except FunesError as error:
-                found.unreadable.append((path, error.message))
+        if not _size(path) or not path.is_file():
+            continue
+        state = earlier.get(os.path.realpath(path))
+        if wanted is not None and state is not None and state.source == wanted.name:
+            yield path, wanted
+            continue
+        try:
+            source = (detect(path, [wanted]) if wanted else None) or detect(path, sources())
+        except OSError as error:
+            found.unreadable.append((path, f"it cannot be read: {error.strerror or error}"))
+            continue
+        if source is None:
+            found.unreadable.append((path, "it is not a trace that funes can read"))
+        else:
+            yield path, source
 
 
 def _note(unreadable: list[tuple[Path, str]]) -> Callable[[Path, OSError], None]:
