@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test e2e lint bench clean
 .DEFAULT_GOAL := test
 
 # The stamps remember what was installed; the environment is made by the first that is missing.
@@ -34,6 +34,10 @@ demo: .venv/run
 # Everything that must hold: linters, types, layers, tests.
 test: lint .venv/model
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+
+# The real agents with a scripted model and no network. The first run installs 1.4 GB of programs into .cache/agents.
+e2e: .venv/dev
+	$(BIN)/python -m tests.e2e
 
 lint: .venv/dev
 	$(BIN)/ruff check .

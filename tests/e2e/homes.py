@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -36,10 +38,11 @@ class Home:
     Args:
         path: a folder that does not exist yet.
         url: address of the scripted model server.
-        programs: the agents that are on PATH in it; the last one's folders come first.
+        programs: the agents that are on PATH in it.
+        handshakes: a file in which the MCP server notes how long after its start it has listed its tools.
     """
 
-    def __init__(self, path: Path, url: str, programs: Sequence[Program]) -> None:
+    def __init__(self, path: Path, url: str, programs: Sequence[Program], handshakes: Path | None = None) -> None:
         self.path = path
         self.url = url
         self.project = path / "project"
@@ -48,7 +51,7 @@ class Home:
         folders = [str(folder) for program in programs for folder in program.folders]
         self.environment = {
             "HOME": str(path),
-            "PATH": os.pathsep.join([*folders, str(_funes_folder(path.parent)), SYSTEM_PATH]),
+            "PATH": os.pathsep.join([*folders, str(_funes_folder(path.parent, handshakes)), SYSTEM_PATH]),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
         }
@@ -57,17 +60,23 @@ class Home:
 
     def run(self, *command: str, stdin: str = "", extra: Mapping[str, str] | None = None) -> Done:
         """Run a command in the project, with nothing but this HOME's environment."""
-        process = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=self.project,
             env=self.environment | dict(extra or {}),
-            input=stdin,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=PATIENCE,
-            check=False,
+            start_new_session=True,
         )
-        return Done(process.returncode, process.stdout, process.stderr, time.time())
+        try:
+            out, err = process.communicate(stdin, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+        return Done(process.returncode, out, err, time.time())
 
     def funes(self, *arguments: str) -> Done:
         """Run a funes command."""
@@ -163,12 +172,43 @@ _TURN = {
 }
 
 
-def _funes_folder(beside: Path) -> Path:
-    """A folder with `funes` and nothing else, so that PATH holds no second interpreter."""
+_FUNES = """\
+#!{python}
+import sys
+sys.path.insert(1, {source!r})
+{more}from funes.__main__ import main
+sys.exit(main())
+"""
+_TIMED = """\
+if sys.argv[1:2] == ["mcp"]:
+    import os, time
+    from funes.mcp import server
+    send = server.Server._send
+    def timed(self, message, batch=None):
+        send(self, message, batch)
+        if "tools" in message.get("result", {{}}):
+            with open("/proc/self/stat") as stat, open({log!r}, "a") as log:
+                started = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+                log.write(f"{{time.clock_gettime(time.CLOCK_BOOTTIME) - started}}\\n")
+    server.Server._send = timed
+"""
+
+
+def _funes_folder(beside: Path, handshakes: Path | None) -> Path:
+    """A folder with `funes`, as pip would write it, and nothing else, so that PATH holds no second interpreter."""
     folder = beside / "funes-bin"
+    folder.mkdir(exist_ok=True)
     script = folder / "funes"
-    if not script.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        script.write_text(f'#!/bin/sh\nPYTHONPATH="{SOURCE}" exec "{sys.executable}" -m funes "$@"\n')
-        script.chmod(0o755)
+    more = _TIMED.format(log=str(handshakes)) if handshakes else ""
+    script.write_text(_FUNES.format(python=sys.executable, source=str(SOURCE), more=more))
+    script.chmod(0o755)
     return folder
+
+
+def wait_for_worker(home: Home) -> None:
+    """Wait until the worker behind the hooks has ended."""
+    lock = home.path / ".funes" / "hooks" / "worker.lock"
+    if lock.exists():
+        with lock.open() as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            fcntl.flock(stream, fcntl.LOCK_UN)

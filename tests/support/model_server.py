@@ -51,12 +51,14 @@ class ModelServer:
         script: the steps; a test may replace it between two runs.
         requests: what was asked so far, with the replies given.
         status: HTTP status of every answer; anything but 200 is an outage.
+        last_answer: when the last text was sent whole, in seconds of the wall clock.
     """
 
     def __init__(self, script: Sequence[Step] = DEFAULT_SCRIPT) -> None:
         self.script = list(script)
         self.requests: list[Request] = []
         self.status = 200
+        self.last_answer = 0.0
         self._closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"owner": self}))
         self._server.daemon_threads = True
@@ -128,6 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(protocol.events(reply, model))
         else:
             self._send(protocol.whole(reply, model))
+        if isinstance(reply, Say):
+            self.owner.last_answer = time.time()
 
     def _fault(self) -> int:
         return 404 if self.owner.status == 200 else self.owner.status

@@ -1,0 +1,186 @@
+"""What a user does, with the real programs: add funes, work, ask, remove it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from funes.commands.opened import OpenMemory
+from funes.errors import FunesError
+from funes.memory.filters import Filter
+from tests.e2e.comparing import changes, differences, mentions
+from tests.e2e.homes import Home, wait_for_worker
+from tests.e2e.installing import Program
+from tests.e2e.table import Table
+from tests.support.model_script import Call, Say
+from tests.support.model_server import ModelServer
+
+OTHER = {"claude": "codex", "codex": "claude", "pi": "codex", "hermes": "codex"}
+"""Who remembers what an agent decided."""
+
+ASKED = ("claude", "codex", "pi")
+INDEXED_WITHIN = 60
+"""Seconds until a turn counts as not indexed; a quiet machine takes two."""
+
+FIRST_PROMPT = "Where shall we keep the deploy key?"
+FIRST_ANSWER = "We keep the deploy key in vault-7, since the wiki is readable by everybody."
+PROMPT = "Where does the deploy key live, and how often is it rotated?"
+DECISION = "The deploy key lives in vault-7. Decision heliotrope: it is rotated every 17 days, on Tuesdays."
+QUESTION = "What did we decide about the rotation of the deploy key, decision heliotrope?"
+
+
+class Watch(threading.Thread):
+    """Notes when a word can first be found in a memory."""
+
+    def __init__(self, home: Home, word: str) -> None:
+        super().__init__(daemon=True)
+        self.home = home
+        self.word = word
+        self.found = 0.0
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        memory = OpenMemory(str(self.home.path / ".funes"))
+        while not self.stop.is_set():
+            try:
+                if memory.reader().words(self.word, Filter(roles=("assistant",)), 1):
+                    self.found = time.time()
+                    return
+            except FunesError:
+                pass  # it is being written
+            time.sleep(0.05)
+
+
+def test_an_agents_life_with_funes(
+    agent: str, program: Callable[[str], Program], server: ModelServer, table: Table, tmp_path: Path
+) -> None:
+    other = OTHER[agent]
+    programs = [program(other), program(agent)]
+    homes = [Home(tmp_path / which / "home", server.url, programs) for which in ("with", "without")]
+    home, control = homes
+    for each in homes:
+        _first_runs(each, agent, other, server)
+    before = home.files()
+
+    _add(home, agent, table)
+    _recall(home, agent, server, table)
+    _remember(home, other, server)
+    table.set(agent, "cross-agent recall", f"yes, {other}")
+    table.set(agent, "ask", _ask(home, agent, server))
+    _remove(home, agent, other, before)
+
+    for name, prompt in ((agent, PROMPT), (other, QUESTION)):
+        server.script = [Say(DECISION)]
+        assert control.turn(name, prompt).code == 0
+    files = {name: content for name, content in home.files().items() if not name.startswith((".funes/", ".cache/"))}
+    assert differences(files, control.files(), (home.path, control.path), (agent, other)) == []
+    assert mentions(files, b"funes", (agent, other)) == []
+    table.set(agent, "remove", "as before")
+
+
+def _first_runs(home: Home, agent: str, other: str, server: ModelServer) -> None:
+    """Sessions from before funes: the agent's holds an answer, the other's only makes its files."""
+    for name, prompt, said in ((other, "Hello.", "Hello."), (agent, FIRST_PROMPT, FIRST_ANSWER)):
+        server.script = [Say(said)]
+        done = home.turn(name, prompt)
+        assert done.code == 0, done.err
+        assert said in done.out
+
+
+def _add(home: Home, agent: str, table: Table) -> None:
+    began = time.time()
+    trust = ["--trust-hooks"] if agent == "codex" else []
+    done = home.funes("add", agent, "--yes", *trust)
+    assert done.code == 0, done.err
+    table.set(agent, "add", f"yes, {done.ended - began:.1f} s")
+
+
+def _recall(home: Home, agent: str, server: ModelServer, table: Table) -> None:
+    """One session in which the model recalls the earlier one; its own answer becomes recallable."""
+    server.requests.clear()
+    server.script = [Call("recall", {"query": "$PROMPT"}), Say(DECISION)]
+    watch = Watch(home, "heliotrope")
+    watch.start()
+    done = home.turn(agent, PROMPT)
+    assert done.code == 0, done.err
+    assert DECISION in done.out
+    assert [request.prompt for request in server.requests if any("vault-7" in result for result in request.results)]
+    table.set(agent, "recall called", "yes")
+    watch.join(INDEXED_WITHIN)
+    watch.stop.set()
+    assert watch.found, _hook_log(home)
+    table.set(agent, "hook indexed", f"{watch.found - server.last_answer:.1f} s")
+    assert "17 days" in home.funes("recall", QUESTION, "--harness", agent).out
+    wait_for_worker(home)
+
+
+def _remember(home: Home, other: str, server: ModelServer) -> None:
+    """Another agent recalls what this one decided."""
+    _add(home, other, Table())
+    server.requests.clear()
+    server.script = [Call("recall", {"query": "$PROMPT"}), Say("It was decided.")]
+    done = home.turn(other, QUESTION)
+    assert done.code == 0, done.err
+    results = [result for request in server.requests for result in request.results]
+    assert any("every 17 days" in result for result in results), results
+    wait_for_worker(home)
+
+
+def _ask(home: Home, agent: str, server: ModelServer) -> str:
+    """An answer of the agent, after which everything is as before."""
+    if agent not in ASKED:
+        done = home.funes("ask", agent, QUESTION)
+        assert done.code == 1
+        assert "cannot be asked" in done.err
+        return "not offered"
+    # Files that the first run of this kind makes and later ones keep.
+    server.script = [Say("Every 17 days, on Tuesdays [1].")]
+    assert home.funes("ask", agent, QUESTION).code == 0
+    server.requests.clear()
+    before, memory = home.files(), _passages(home)
+    done = home.funes("ask", agent, QUESTION)
+    assert done.code == 0, done.err
+    assert done.out.startswith("Every 17 days, on Tuesdays [1].\n\nSources (local):\n[1] ")
+    assert [name for name in changes(before, home.files()) if not name.startswith(_KEPT_BY_ASK)] == []
+    assert _passages(home) == memory
+    (request,) = server.requests
+    assert {name for _, name in request.tools} <= {"request_user_input"}
+    assert "every 17 days, on Tuesdays" in request.prompt
+    assert "passage" in request.prompt
+    return "nothing left"
+
+
+_KEPT_BY_ASK = (".claude.json", ".claude/plugins/store/", ".claude/backups/", ".codex/logs_", ".codex/state_")
+"""What programs rewrite whenever they start: counters, their own logs."""
+
+
+def _remove(home: Home, agent: str, other: str, before: dict[str, bytes]) -> None:
+    for name in (other, agent):
+        done = home.funes("remove", name)
+        assert done.code == 0, done.err
+    done = home.funes("remove", agent)
+    assert done.code == 0, done.err
+
+
+def _passages(home: Home) -> int:
+    statistics = OpenMemory(str(home.path / ".funes")).reader().statistics()
+    return statistics.passages
+
+
+def _hook_log(home: Home) -> str:
+    logs = sorted((home.path / ".funes" / "logs").glob("*"))
+    return "\n".join(log.read_text() for log in logs) or "the hooks have logged nothing"
+
+
+def test_nothing_is_reachable_but_this_machine(isolation: str) -> None:
+    if isolation:
+        pytest.skip(f"the network is there: {isolation}")
+    import socket
+
+    assert [name for _, name in socket.if_nameindex()] == ["lo"]
+    with pytest.raises(OSError, match="unreachable"):
+        socket.create_connection(("192.0.2.1", 443), timeout=5)
