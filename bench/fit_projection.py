@@ -71,7 +71,7 @@ def token_vectors(encoder: Encoder, wanted: int) -> tuple[np.ndarray, np.ndarray
 
 
 def principal(vectors: np.ndarray) -> np.ndarray:
-    """Directions of the 128 largest second moments of unit vectors, turned by a random rotation: (width, 128)."""
+    """Directions of the 192 largest second moments of unit vectors, turned by a random rotation: (width, 192)."""
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     values, directions = np.linalg.eigh(unit.T.astype(np.float64) @ unit / len(unit))
     print(f"share of the second moment kept: {values[-codes.DIMENSIONS :].sum() / values.sum():.3f}")
@@ -79,7 +79,7 @@ def principal(vectors: np.ndarray) -> np.ndarray:
 
 
 def rotation() -> np.ndarray:
-    """A random rotation of the codes' space, (128, 128)."""
+    """A random rotation of the codes' space, (192, 192)."""
     gaussian = np.random.default_rng(SEED).standard_normal((codes.DIMENSIONS, codes.DIMENSIONS))
     q, r = np.linalg.qr(gaussian)
     return q * np.sign(np.diag(r))

@@ -25,13 +25,13 @@ def status(memory: OpenMemory) -> StatusReport:
         CorruptMemoryError: when it cannot be read.
     """
     from funes.models.fetch import find
-    from funes.models.pinned import MINILM
+    from funes.models.pinned import MINILM, VECTORS_ID
 
     reader = memory.reader()
     return StatusReport(
         reader.statistics(),
         _trace_totals(reader),
-        MINILM.model_id,
+        VECTORS_ID,
         find(MINILM),
         _writers(reader.folder),
     )

@@ -20,6 +20,7 @@ from funes.memory.sessions import SessionSummary, summarize
 from funes.memory.statistics import MemoryStatistics, collect
 from funes.memory.uri import resolve
 from funes.memory.words import WordQuery, lance_query
+from funes.models.codes import BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,7 @@ class TokenCodes:
     """What late interaction needs of one passage.
 
     Attributes:
-        codes: `(tokens, 32)` uint8, the quantised token vectors; None for a passage that has none.
+        codes: `(tokens, 48)` uint8, the quantised token vectors; None for a passage that has none.
         pieces: `(tokens,)` uint16, the word piece of each kept token.
     """
 
@@ -166,7 +167,7 @@ class MemoryReader:
         for rows in self._by_id(self._vectors, ["id", "codes", "pieces"], ids):
             columns = (rows.column(name).to_pylist() for name in ("id", "codes", "pieces"))
             for identifier, codes, pieces in zip(*columns, strict=True):
-                matrix = None if codes is None else np.frombuffer(codes, np.uint8).reshape(-1, 32)
+                matrix = None if codes is None else np.frombuffer(codes, np.uint8).reshape(-1, BYTES)
                 found[identifier] = TokenCodes(matrix, np.frombuffer(pieces or b"", "<u2"))
         return found
 

@@ -1,7 +1,7 @@
-"""Token vectors in 32 bytes each.
+"""Token vectors in 48 bytes each.
 
 Late interaction needs a vector for every token of every passage; as float32 that would be 1.5 KB a token. Here a
-vector is projected to 128 dimensions (PCA, fitted once by bench/fit_projection.py and shipped), turned by a random
+vector is projected to 192 dimensions (PCA, fitted once by bench/fit_projection.py and shipped), turned by a random
 rotation so that every dimension is close to Gaussian with the same variance, and each dimension is stored in 2 bits:
 the index of the nearest of four levels, which are those of Lloyd and Max for a unit Gaussian. What a code stands for is
 scaled to length 1, so a score is a cosine. Two bits lose nothing measurable in ranking (docs/models.md).
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Codes = NDArray[np.uint8]
 
-CODE_VERSION = "pca128-2bit-1"
-DIMENSIONS = 128
+DIMENSIONS = 192
 BYTES = DIMENSIONS // 4  # of one token's code
 
 _EDGE = np.float32(0.9816)  # Lloyd-Max for a unit Gaussian, 4 levels (Max 1960, table I)
@@ -30,7 +29,7 @@ _LEVELS = np.array([-1.510, -0.4528, 0.4528, 1.510], np.float32)
 
 @cache
 def _projection(name: str) -> Floats:
-    """A shipped projection, (width, 128) float32."""
+    """A shipped projection, (width, 192) float32."""
     with (files("funes.models") / "assets" / f"{name}.npy").open("rb") as file:
         return cast(Floats, np.load(file).astype(np.float32))
 
@@ -56,7 +55,7 @@ def project(token_vectors: Floats, space: str = "tokens") -> Floats:
         space: `"tokens"` for last hidden states, `"pieces"` for input word-piece vectors.
 
     Returns:
-        (t, 128) float32, unit rows.
+        (t, 192) float32, unit rows.
     """
     projected = token_vectors @ _projection(space)
     return _unit(projected)
@@ -69,7 +68,7 @@ def quantize(token_vectors: Floats) -> Codes:
         token_vectors: (t, width) float32.
 
     Returns:
-        (t, 32) uint8.
+        (t, 48) uint8.
     """
     return encode(project(token_vectors))
 
@@ -78,10 +77,10 @@ def encode(unit_rows: Floats) -> Codes:
     """Codes of vectors that are in the codes' space already.
 
     Args:
-        unit_rows: (t, 128) float32, unit rows.
+        unit_rows: (t, 192) float32, unit rows.
 
     Returns:
-        (t, 32) uint8.
+        (t, 48) uint8.
     """
     scaled = unit_rows * np.float32(DIMENSIONS**0.5)
     index = (scaled > -_EDGE).view(np.uint8)
@@ -91,7 +90,7 @@ def encode(unit_rows: Floats) -> Codes:
 
 
 def decode(codes: Codes) -> Floats:
-    """The unit vectors that codes stand for, (t, 128) float32."""
+    """The unit vectors that codes stand for, (t, 192) float32."""
     vectors = _levels()[codes].reshape(len(codes), DIMENSIONS)
     vectors /= _lengths(codes)[:, None]
     return cast(Floats, vectors)
@@ -101,8 +100,8 @@ def score_matrix(query_tokens: Floats, codes: Codes) -> Floats:
     """Cosine of every query token with every passage token.
 
     Args:
-        query_tokens: (q, 128) float32, unit rows.
-        codes: (t, 32) uint8.
+        query_tokens: (q, 192) float32, unit rows.
+        codes: (t, 48) uint8.
 
     Returns:
         (q, t) float32.
@@ -116,8 +115,8 @@ def best_matches(query_tokens: Floats, passages: Sequence[Codes]) -> Floats:
     """For each passage, each query token's best cosine: what late interaction sums.
 
     Args:
-        query_tokens: (q, 128) float32, unit rows.
-        passages: codes of each passage, (t_i, 32) uint8; t_i may be 0.
+        query_tokens: (q, 192) float32, unit rows.
+        passages: codes of each passage, (t_i, 48) uint8; t_i may be 0.
 
     Returns:
         (n, q) float32; 0 for a passage without tokens.
@@ -129,8 +128,8 @@ def best_static_matches(query_pieces: Floats, passages: Sequence[Floats]) -> Flo
     """The same over word-piece vectors.
 
     Args:
-        query_pieces: (q, 128) float32, unit rows.
-        passages: each passage's word-piece vectors, (t_i, 128) float32, unit rows.
+        query_pieces: (q, 192) float32, unit rows.
+        passages: each passage's word-piece vectors, (t_i, 192) float32, unit rows.
 
     Returns:
         (n, q) float32; 0 for a passage without tokens.

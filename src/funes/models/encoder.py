@@ -18,13 +18,14 @@ from funes.models import codes, threads
 from funes.models import fetch as fetching
 from funes.models.bert import Bert, BertConfig
 from funes.models.fetch import Progress
-from funes.models.pinned import MINILM, TOKENIZER, WEIGHTS
+from funes.models.pinned import MINILM, TOKENIZER, VECTORS_ID, WEIGHTS
 from funes.models.safetensors import read_tensors
+from funes.models.stop_words import STOP_WORDS
 from funes.models.tokens import Pieces, Tokens
 
 Floats = NDArray[np.float32]
 
-MODEL_ID = MINILM.model_id
+MODEL_ID = VECTORS_ID
 
 _BATCH = 1536  # tokens of one packed forward pass: enough for fast multiplications, few enough for the cache
 
@@ -35,7 +36,7 @@ class PassageEncodings:
 
     Attributes:
         dense: (n, 384) float32, unit rows: the passages' sentence vectors.
-        codes: per passage (tokens, 32) uint8, the kept tokens' vectors; None when they were not asked for.
+        codes: per passage (tokens, 48) uint8, the kept tokens' vectors; None when they were not asked for.
         pieces: per passage (tokens,) uint16, the kept tokens' word pieces, aligned with `codes`.
     """
 
@@ -50,8 +51,8 @@ class QueryEncoding:
 
     Attributes:
         dense: (384,) float32, unit length.
-        tokens: (q, 128) float32, unit rows, in the codes' space.
-        static: (q, 128) float32, unit rows, in the word pieces' space.
+        tokens: (q, 192) float32, unit rows, in the codes' space.
+        static: (q, 192) float32, unit rows, in the word pieces' space.
         pieces: (q,) uint16, aligned with both.
     """
 
@@ -81,10 +82,8 @@ class Encoder:
 
     @cached_property
     def _kept(self) -> NDArray[np.bool_]:
-        """Which word pieces' tokens are stored: those with a letter or digit, in any script; no special tokens."""
-        return np.array(
-            [not (name.startswith("[") and name.endswith("]") and len(name) > 2) and any(map(str.isalnum, name)) for name in self.tokens.names]
-        )
+        """Which word pieces' tokens count: those with a letter or digit, in any script, that are no function words."""
+        return np.array([_counts(name) for name in self.tokens.names])
 
     def encode_passages(self, texts: Sequence[str], with_codes: bool = True) -> PassageEncodings:
         """Sentence vectors and token codes of passages, on every core.
@@ -112,7 +111,7 @@ class Encoder:
         return PassageEncodings(dense, token_codes if with_codes else None, [ids[keep] for ids, keep in zip(pieces, kept, strict=True)])
 
     def encode_query(self, text: str) -> QueryEncoding:
-        """What a query is compared by; tokens that passages do not store are left out unless nothing else is left."""
+        """What a query is compared by; tokens that passages do not store are left out."""
         ids = self.tokens.encode([text])[0]
         with threads.one_blas_thread():
             states = self._bert.hidden_states([ids])[0]
@@ -151,7 +150,7 @@ class Encoder:
             pieces: (t,) word-piece ids.
 
         Returns:
-            (t, 128) float32, unit rows.
+            (t, 192) float32, unit rows.
         """
         return codes.project(cast(Floats, self._bert.words[pieces]), "pieces")
 
@@ -165,6 +164,11 @@ class Encoder:
                 with ThreadPoolExecutor(count) as pool:
                     for _ in pool.map(work, batches):
                         pass
+
+
+def _counts(piece: str) -> bool:
+    special = len(piece) > 2 and piece.startswith("[") and piece.endswith("]")
+    return not special and piece not in STOP_WORDS and any(map(str.isalnum, piece))
 
 
 def _pooled(states: Floats) -> Floats:

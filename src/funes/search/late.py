@@ -38,7 +38,7 @@ def late_interaction(reader: MemoryReader, encoder: Encoder, query: QueryEncodin
     Args:
         reader: the memory that holds the passages.
         encoder: the model that encoded `query`.
-        query: the question's token vectors, `(q, 128)`.
+        query: the question's token vectors, `(q, 192)`.
         ids: the passages.
 
     Returns:

@@ -23,11 +23,14 @@ from funes.search.selection import Scored, select
 if TYPE_CHECKING:
     from funes.models.encoder import Encoder
 
-WEAK_BELOW = 0.42
+WEAK_BELOW = 0.43
 """Weighted mean cosine under which a passage is not close to the question (docs/how-it-works.md)."""
 
 TOOL_HANDICAP = 0.02
 """Tool text is full of identifiers and matches more by chance; it has to be closer than prose by this much."""
+
+FUSED_TOOL_DISCOUNT = np.float32(0.1)
+"""The same for fused scores, which know ranks only: a tier's first passage may be far from the question."""
 
 
 def recall(reader: MemoryReader, encoder: Encoder | None, query: str, options: RecallOptions) -> RecallResult:
@@ -51,10 +54,11 @@ def recall(reader: MemoryReader, encoder: Encoder | None, query: str, options: R
     if not candidates:
         return RecallResult()
     chunks = [rows[candidate.id] for candidate in candidates]
-    if encoder is None or encoded is None or options.rerank == "off":
+    # A question of function words only has nothing that late interaction could look for.
+    if encoder is None or encoded is None or options.rerank == "off" or not len(encoded.pieces):
         closeness = None
         scores = np.array([candidate.fused for candidate in candidates], np.float32)
-        scores /= scores.max()
+        scores *= (1 - FUSED_TOOL_DISCOUNT * _is_tool(candidates)) / scores.max()
     else:
         closeness = late_interaction(reader, encoder, encoded, ids(candidates))
         scores = closeness - np.float32(TOOL_HANDICAP) * _is_tool(candidates)

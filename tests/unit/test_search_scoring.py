@@ -1,0 +1,133 @@
+"""The arithmetic of recall: fusion, rarity, session evidence, recency, selection."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funes.chunking import Chunk
+from funes.search.evidence import PASSAGES, WEIGHT, session_bonus
+from funes.search.fusion import reciprocal_rank_fusion
+from funes.search.late import DEFAULT_LINE, _line
+from funes.search.rarity import FIRST_WORD, piece_weights
+from funes.search.recency import DEFAULT_SHARE, EXPLICIT_SHARE, recency_bonus
+from funes.search.selection import Scored, select
+
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
+
+
+def chunk(identifier: str, text: str = "", session: str = "s1", kind: str = "text") -> Chunk:
+    return Chunk(
+        id=identifier, text=text or identifier, session_id=session, workdir="/w", repo="", branch="", turn_uuid="t",
+        parent_uuid="", seq=0, ts=NOW, role="user", block_type=kind, tool_name="", source_path="", block_idx=0,
+        split_idx=0, offset=0, harness="claude_code", origin="human", ruleset="",
+    )  # fmt: skip
+
+
+def test_fusion_adds_reciprocal_ranks() -> None:
+    fused = dict(reciprocal_rank_fusion([["a", "b"], ["b", "c"]]))
+    assert fused == pytest.approx({"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 62})
+
+
+@given(st.lists(st.lists(st.text("abcdef", min_size=1, max_size=2), max_size=8), max_size=4))
+def test_fusion_keeps_every_id_once_and_sorted(lists: list[list[str]]) -> None:
+    fused = reciprocal_rank_fusion(lists)
+    assert {identifier for identifier, _ in fused} == {identifier for one in lists for identifier in one}
+    assert len(fused) == len(dict(fused))
+    scores = [score for _, score in fused]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_rare_piece_weighs_more_than_a_common_one() -> None:
+    frequencies = np.zeros(30_522, np.int64)
+    common, rare = FIRST_WORD + 5000, FIRST_WORD + 5001
+    frequencies[common] = 900
+    weights = piece_weights(np.array([common, rare], np.uint16), frequencies, 1000)
+    assert weights[1] > 3 * weights[0] > 0
+
+
+def test_an_empty_memory_still_knows_that_the_is_common() -> None:
+    weights = piece_weights(np.array([FIRST_WORD, FIRST_WORD + 9000], np.uint16), np.zeros(30_522, np.int64), 0)
+    assert weights[1] > 4 * weights[0] > 0
+
+
+def test_session_bonus_is_half_the_mean_of_the_best_three_above_average() -> None:
+    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.1, 0.1], np.float32)
+    bonus = session_bonus(scores, ["a", "a", "a", "a", "b", "c"])
+    mean = float(scores.mean())
+    expected = WEIGHT * (0.9 + 0.8 + 0.7 - 3 * mean) / PASSAGES
+    assert bonus[:4] == pytest.approx([expected] * 4, rel=1e-5)
+    assert bonus[4:] == pytest.approx([0, 0])
+
+
+def test_a_lone_passage_gains_a_third_of_what_a_full_session_gains() -> None:
+    scores = np.array([0.8, 0.8, 0.8, 0.8, 0.0, 0.0, 0.0, 0.0], np.float32)
+    bonus = session_bonus(scores, ["lone", "full", "full", "full", "d", "e", "f", "g"])
+    assert bonus[0] == pytest.approx(bonus[1] / 3, rel=1e-5)
+
+
+def test_session_bonus_of_nothing() -> None:
+    assert len(session_bonus(np.zeros(0, np.float32), [])) == 0
+
+
+def test_recency_halves_with_each_half_life() -> None:
+    times = [NOW, NOW - timedelta(days=10), NOW - timedelta(days=20), None]
+    bonus = recency_bonus(times, 10, NOW)
+    assert bonus == pytest.approx([EXPLICIT_SHARE, EXPLICIT_SHARE / 2, EXPLICIT_SHARE / 4, 0])
+
+
+def test_recency_is_gentle_by_default_and_off_at_zero() -> None:
+    assert recency_bonus([NOW], None, NOW) == pytest.approx([DEFAULT_SHARE])
+    assert recency_bonus([NOW], 0, NOW) == pytest.approx([0])
+
+
+def test_a_time_in_the_future_counts_as_now() -> None:
+    assert recency_bonus([NOW + timedelta(days=3)], None, NOW) == pytest.approx([DEFAULT_SHARE])
+
+
+def test_one_passage_is_shown_once() -> None:
+    chosen = select([Scored(chunk("a", "Same  text"), 2), Scored(chunk("b", "same text"), 1)], 5, True)
+    assert [one.chunk.id for one in chosen] == ["a"]
+
+
+def test_a_marathon_session_gets_half_of_the_places() -> None:
+    long = [Scored(chunk(f"m{i}", session="marathon"), 10 - i) for i in range(8)]
+    short = [Scored(chunk(f"o{i}", session=f"other{i}"), 1 - i / 10) for i in range(4)]
+    chosen = select([*long, *short], 8, True)
+    assert sum(one.chunk.session_id == "marathon" for one in chosen) == 4
+    assert len(chosen) == 8
+
+
+def test_a_bound_is_exceeded_when_nothing_else_is_left() -> None:
+    only = [Scored(chunk(f"m{i}", session="marathon"), 10 - i) for i in range(8)]
+    assert [one.chunk.id for one in select(only, 6, True)] == [f"m{i}" for i in range(6)]
+
+
+def test_tools_get_a_quarter_of_the_places_unless_they_are_asked_for() -> None:
+    tools = [Scored(chunk(f"t{i}", session=f"s{i}", kind="tool_result"), 9 - i) for i in range(8)]
+    prose = [Scored(chunk(f"p{i}", session=f"q{i}"), 1 - i / 10) for i in range(8)]
+    bounded = select([*tools, *prose], 8, True)
+    assert sum(one.chunk.block_type == "tool_result" for one in bounded) == 2
+    assert all(one.chunk.block_type == "tool_result" for one in select([*tools, *prose], 8, False))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.booleans()), max_size=30), st.integers(1, 12))
+def test_selection_is_sorted_and_never_short(pool: list[tuple[float, int, bool]], k: int) -> None:
+    scored = [
+        Scored(chunk(f"c{i}", session=f"s{session}", kind="tool_use" if tool else "text"), score)
+        for i, (score, session, tool) in enumerate(pool)
+    ]
+    chosen = select(scored, k, True)
+    assert len(chosen) == min(k, len(pool))
+    assert [one.score for one in chosen] == sorted((one.score for one in chosen), reverse=True)
+
+
+def test_the_line_from_static_to_coded_scores() -> None:
+    static = np.linspace(0.2, 0.6, 40, dtype=np.float32)
+    assert _line(static, 0.5 * static + 0.1) == pytest.approx((0.5, 0.1), abs=1e-4)
+    assert _line(static[:5], static[:5]) == DEFAULT_LINE
+    assert _line(np.full(40, 0.3, np.float32), static) == DEFAULT_LINE
