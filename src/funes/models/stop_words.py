@@ -9,5 +9,5 @@ from __future__ import annotations
 STOP_WORDS = frozenset(
     "a an and are as at be been but by can could did do does for from had has have he her him his how i if in into is "
     "it its just let me my no not of on or our she so some than that the their them then there these they this those "
-    "to too up us was we were what when where which who why will with would you your s t".split()
+    "to too up us was we were what when where which who why will with would you your s t".split()  # noqa: SIM905
 )
