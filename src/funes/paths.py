@@ -42,3 +42,10 @@ def models_folder() -> Path:
     """Folder of the pinned models; `FUNES_MODELS` overrides."""
     override = os.environ.get("FUNES_MODELS")
     return Path(override).expanduser() if override else cache_folder() / "models"
+
+
+def shown(path: Path) -> str:
+    """A path as people write it, with `~` for their home folder."""
+    home, text = str(Path.home()), str(path)
+    inside = home != os.sep and (text == home or text.startswith(home + os.sep))
+    return f"~{text[len(home) :]}" if inside else text

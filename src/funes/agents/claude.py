@@ -17,7 +17,7 @@ from funes.agents.assets import copy_assets, hooks_json, same_assets
 from funes.agents.json_text import Key
 from funes.agents.model import SERVER, Binding, Watch
 from funes.errors import FunesError
-from funes.paths import funes_home
+from funes.paths import funes_home, shown
 
 MARKETPLACE = "funes-local"
 PLUGIN = f"funes@{MARKETPLACE}"
@@ -130,15 +130,13 @@ class Claude:
         known["config"] = files.digest(files.read(self.config) or b"")
         return known, ["Sessions of Claude Code that are open now get the tools when they are started again."]
 
-    def retention(self) -> str:
-        """What the user has to know about Claude's own keeping of sessions."""
+    def advice(self) -> list[str]:
+        """See the protocol: Claude does not keep its sessions."""
         days = _object(self.settings).get("cleanupPeriodDays")
         if isinstance(days, (int, float)):
-            return f"Claude Code deletes its sessions after {days:g} days (cleanupPeriodDays); the memory keeps them."
-        return (
-            f"Claude Code deletes its sessions after {RETENTION_DAYS} days unless `cleanupPeriodDays` in "
-            f"{files.shown(self.settings)} says otherwise; the memory keeps them."
-        )
+            return [f"Claude Code deletes its sessions after {days:g} days (cleanupPeriodDays); the memory keeps them."]
+        unless = f"unless `cleanupPeriodDays` in {shown(self.settings)} says otherwise"
+        return [f"Claude Code deletes its sessions after {RETENTION_DAYS} days {unless}; the memory keeps them."]
 
     def unregister(self, known: Mapping[str, Any]) -> None:
         """See the protocol."""

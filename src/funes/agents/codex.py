@@ -15,7 +15,7 @@ from funes.agents import codex_config, files, programs
 from funes.agents.assets import copy_assets, hooks_json, same_assets
 from funes.agents.model import SERVER, Binding, Watch
 from funes.errors import FunesError
-from funes.paths import funes_home
+from funes.paths import funes_home, shown
 
 MARKETPLACE = "funes-local"
 PLUGIN = f"funes@{MARKETPLACE}"
@@ -60,7 +60,7 @@ class Codex:
             )
         codex_config.load(self.config)
         if self.home.exists() and not self.home.is_dir():
-            raise FunesError(f"{files.shown(self.home)} is not a folder, so Codex cannot keep anything there.")
+            raise FunesError(f"{shown(self.home)} is not a folder, so Codex cannot keep anything there.")
         if self._run("plugin", "marketplace", "add", "--help").code:
             raise FunesError(f"Codex {self.version()} has no plugins from folders; update it, then try again.")
 
@@ -122,6 +122,10 @@ class Codex:
         assert program is not None
         trust_hooks(program, f"{PLUGIN}:", len(HOOK_SECONDS))
         return known, ["The hooks are trusted, as you asked: Codex runs them without its own question."]
+
+    def advice(self) -> list[str]:
+        """See the protocol."""
+        return []
 
     def unregister(self, known: Mapping[str, Any]) -> None:
         """See the protocol."""

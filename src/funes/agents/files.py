@@ -14,15 +14,9 @@ from typing import Any
 
 from funes.agents.model import Watch
 from funes.errors import FunesError
+from funes.paths import shown
 
 PRIVATE = 0o600
-
-
-def shown(path: Path) -> str:
-    """A path as people write it, with `~` for their home folder."""
-    home = str(Path.home())
-    text = str(path)
-    return f"~{text[len(home) :]}" if home != os.sep and (text == home or text.startswith(home + os.sep)) else text
 
 
 def unfit(path: Path, why: str) -> FunesError:

@@ -18,6 +18,7 @@ from funes.agents import files, json_text, programs, yaml_text
 from funes.agents.assets import json_bytes
 from funes.agents.model import SERVER, Binding, Watch
 from funes.errors import FunesError
+from funes.paths import shown
 
 EVENTS = ("on_session_start", "post_llm_call", "on_session_finalize")
 """Start of a session, end of a turn, real end of a session (`on_session_end` comes after each turn)."""
@@ -105,7 +106,7 @@ class Hermes:
                 text = self._put_in(text, ("hooks", event), [{"command": line, "timeout": HOOK_SECONDS}], known)
         except ValueError as error:
             raise FunesError(
-                f"{files.shown(self.config)} is laid out so that funes cannot add to it; docs/agent-hermes.md says "
+                f"{shown(self.config)} is laid out so that funes cannot add to it; docs/agent-hermes.md says "
                 "what to write into it by hand."
             ) from error
         files.write(self.config, text.encode(), files.PRIVATE)
@@ -114,6 +115,10 @@ class Hermes:
             "Its hooks are approved in Hermes's own list, without its question; `hermes hooks list` shows them.",
             "Sessions of Hermes that are open now get the tools when they are started again.",
         ]
+
+    def advice(self) -> list[str]:
+        """See the protocol."""
+        return []
 
     def unregister(self, known: Mapping[str, Any]) -> None:
         """See the protocol."""
@@ -125,7 +130,7 @@ class Hermes:
             new = self._without(text, settings, known)
         except ValueError as error:
             raise FunesError(
-                f"{files.shown(self.config)} is laid out so that funes cannot take its parts out; delete "
+                f"{shown(self.config)} is laid out so that funes cannot take its parts out; delete "
                 f"`{SERVER}` under `mcp_servers` and the hooks with `funes` in their command by hand."
             ) from error
         if new.strip() or "config" not in known.get("absent", ()):
@@ -291,4 +296,4 @@ def _locked(path: Path) -> Iterator[None]:
             fcntl.flock(stream.fileno(), fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise FunesError(f"{files.shown(path)} cannot be locked: {error.strerror or error}.") from error
+        raise FunesError(f"{shown(path)} cannot be locked: {error.strerror or error}.") from error

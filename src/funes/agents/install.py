@@ -17,7 +17,7 @@ from funes.agents import files
 from funes.agents.files import FileRecord, Snapshot
 from funes.agents.model import Agent, Binding, Change, Outcome
 from funes.errors import FunesError
-from funes.paths import funes_home
+from funes.paths import funes_home, shown
 
 FORMAT = 1
 
@@ -50,7 +50,7 @@ def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trus
         FunesError: when it cannot be done; nothing is changed then.
     """
     agent.check()
-    outcome = Outcome(_title(agent))
+    outcome = Outcome(agent.name, _title(agent))
     if not trust and _receipt_file(agent).is_file() and agent.registered(binding, server):
         outcome.done = False
         return outcome
@@ -78,7 +78,7 @@ def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trus
         files.delete_empty(made)
         raise
     outcome.changes = _changes(agent, start, after)
-    outcome.notes = notes
+    outcome.notes = notes if receipt_before is not None else [*notes, *agent.advice()]
     return outcome
 
 
@@ -88,7 +88,7 @@ def remove_agent(agent: Agent) -> Outcome:
     Raises:
         FunesError: when it cannot be done; nothing is changed then.
     """
-    outcome = Outcome(agent.title)
+    outcome = Outcome(agent.name, agent.title)
     receipt_file = _receipt_file(agent)
     if not receipt_file.is_file() and not agent.traces():
         outcome.done = False
@@ -117,7 +117,7 @@ def _take_out(agent: Agent, receipt: Receipt | None) -> None:
             record.put_back(data)
     files.delete_empty(known.folders)
     if left := agent.traces():
-        places = ", ".join(files.shown(path) for path in left)
+        places = ", ".join(shown(path) for path in left)
         by_hand = f"docs/agent-{agent.name}.md says how to do it by hand"
         raise FunesError(f"funes cannot be taken out of {places}; {by_hand}.")
 
@@ -127,10 +127,10 @@ def _changes(agent: Agent, before: Snapshot, after: Snapshot) -> list[Change]:
     found: dict[Path, Change] = {}
     for path, earlier, later in files.changed(before, after):
         kind: Any = "created" if earlier is None else "removed" if later is None else "edited"
-        shown = next((tree for tree in before.watch.trees if path.is_relative_to(tree)), path)
-        if shown != path and (shown in before.folders) == (shown in after.folders):
-            kind, shown = ("edited", shown) if kind != "created" or shown in found else (kind, path)
-        found.setdefault(shown, Change(kind, shown, agent.describe(path)))
+        place = next((tree for tree in before.watch.trees if path.is_relative_to(tree)), path)
+        if place != path and (place in before.folders) == (place in after.folders):
+            kind = "edited"
+        found.setdefault(place, Change(kind, place, agent.describe(path)))
     return list(found.values())
 
 

@@ -88,12 +88,14 @@ class Outcome:
     """What adding or removing did.
 
     Attributes:
-        agent: the agent's title and, where known, its version.
+        name: the agent's name on the command line.
+        agent: its title and, where known, its version.
         done: false when everything was as it should be already.
         changes: in the order of the paths.
         notes: what else the user should know or do, a sentence each.
     """
 
+    name: str
     agent: str
     done: bool = True
     changes: list[Change] = field(default_factory=list)
@@ -153,6 +155,10 @@ class Agent(Protocol):
         Raises:
             FunesError: when a step failed; the caller puts every file back.
         """
+        ...
+
+    def advice(self) -> list[str]:
+        """What the user should know of the agent once, when funes is first added, a sentence each."""
         ...
 
     def unregister(self, known: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from funes.agents import files, programs
 from funes.agents.assets import copy_assets, json_bytes, same_assets
 from funes.agents.model import Binding, Watch
 from funes.errors import FunesError
+from funes.paths import shown
 
 SETTINGS = "funes.json"
 OLDEST = "0.73"
@@ -75,7 +76,7 @@ class Pi:
             raise FunesError(f"pi {version} is older than {OLDEST}, the oldest that funes works with; update it.")
         if self._is_foreign():
             raise FunesError(
-                f"{files.shown(self.folder)} is an extension that is not of funes; move it away, then try again."
+                f"{shown(self.folder)} is an extension that is not of funes; move it away, then try again."
             )
 
     def watch(self) -> Watch:
@@ -94,6 +95,10 @@ class Pi:
         """See the protocol."""
         copy_assets(self.name, self.folder, _settings(binding, server))
         return {}, ["Sessions of pi that are open now get the tools after `/reload`."]
+
+    def advice(self) -> list[str]:
+        """See the protocol."""
+        return []
 
     def unregister(self, known: Mapping[str, Any]) -> None:
         """See the protocol."""

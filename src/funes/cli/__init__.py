@@ -13,6 +13,8 @@ import click
 from funes.errors import FunesError
 
 COMMANDS = {
+    "add": ("funes.cli.agents:add", "Give an agent the memory: tools and hooks."),
+    "remove": ("funes.cli.agents:remove", "Take funes out of an agent."),
     "index": ("funes.cli.index:index", "Read agent sessions into the memory."),
     "recall": ("funes.cli.read:recall", "Find the passages that answer a question."),
     "ask": ("funes.cli.ask:ask", "Have an agent answer from recalled passages."),
