@@ -312,6 +312,7 @@ HOSTILE = {
     "cookies": "cookie: sid=aaaaaaaaaaaaaaaaaaaa; ",
     "keys in JSON": '"kty": "d": ',
     "quotes": "token=\"'\\`",
+    "almost base64": "A" * 39 + "-",
     "lines of base64": "QUFB" * 19 + "\n",
     "sentences": "the key is ",
     "dots": "aaaaaa.",

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,19 @@ print(len(kingfisher.engine().names), kingfisher.engine()._rules.cache_status)
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """An empty cache folder, and no engine loaded yet; the engine that this process has is put back afterwards."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(kingfisher, "_engine", None)
     monkeypatch.setattr(kingfisher, "_failure", "")
+    _forget()
+    yield tmp_path
+    _forget()
+
+
+def _forget() -> None:
     ruleset._catalogue_digest.cache_clear()
-    return tmp_path
+    kingfisher.version.cache_clear()
 
 
 def test_nothing_that_validates_or_revokes_is_imported() -> None:
@@ -174,7 +181,6 @@ def test_the_id_changes_with_the_native_library(fresh: Path, monkeypatch: pytest
     ruleset._catalogue_digest.cache_clear()
     monkeypatch.setattr(ruleset, "_native_stamp", lambda: "another build")
     assert ruleset_id() != before
-    ruleset._catalogue_digest.cache_clear()
 
 
 def _environment(**changes: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterator
 
 from funes.secrets.findings import POSITIONAL, SPECIFIC, Finding
@@ -67,34 +68,26 @@ def _key_end(text: str, start: int, footer: re.Match[str] | None) -> int:
     return end
 
 
-_BASE64 = bytes(chr(byte) in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" for byte in range(256))
+_BASE64 = bytes(chr(byte) in string.ascii_letters + string.digits + "+/" for byte in range(256))
 _SHORTEST_RUN = 40
+_RUN = bytes([1]) * _SHORTEST_RUN
 _NEXT_LINE = re.compile(r"(?:\r?\n|\\n)([A-Za-z0-9+/]+)(?==*(?:[\s\\\"'`]|\Z))")
 _SHORTEST_LINE = 60
 
 
-def long_runs(text: str, shortest: int = _SHORTEST_RUN) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a text in ASCII where at least `shortest` characters of base64 follow one another.
+def long_runs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a text in ASCII where at least 40 characters of base64 follow one another.
 
-    The text becomes one long number with a byte of 1 for a character of base64 and 0 for any other. Its bitwise "and"
-    with itself shifted by one character keeps the places where two follow one another; each further step doubles the
-    length. A few operations on long numbers are several times faster than a pattern that must look at every word.
+    A search for 40 bytes of 1, in a copy of the text with 1 for a character of base64 and 0 for any other, skips most
+    of an ordinary text; a pattern would look at each character more than once.
     """
-    marks = int.from_bytes(text.encode("ascii").translate(_BASE64), "little")
-    length = 1
-    while length < shortest:
-        step = min(length, shortest - length)
-        marks &= marks >> (8 * step)
-        length += step
-    if not marks:
-        return
-    starts = marks.to_bytes(len(text), "little")
-    start = starts.find(1)
+    marks = text.encode("ascii").translate(_BASE64)
+    start = marks.find(_RUN)
     while start >= 0:
-        end = starts.find(0, start)
-        end = len(text) if end < 0 else end + shortest - 1
+        end = marks.find(0, start)
+        end = len(marks) if end < 0 else end
         yield start, end
-        start = starts.find(1, end)
+        start = marks.find(_RUN, end)
 
 
 def find_base64(text: str, contains_secret: Callable[[str], bool]) -> Iterator[Finding]:

@@ -11,7 +11,8 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import metadata, util
+from functools import lru_cache
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,17 @@ def cache_folder() -> Path:
     return paths.cache_folder() / "kingfisher"
 
 
+@lru_cache(maxsize=1)
 def version() -> str:
     """Installed version of the SDK, empty when it is not installed. Does not import it."""
-    if util.find_spec(MODULE) is None:
+    spec = util.find_spec(MODULE)
+    if spec is None:
         return ""
+    if spec.origin:  # the usual place; `importlib.metadata` takes long to import, and this runs after every turn
+        for folder in Path(spec.origin).parent.parent.glob(f"{DISTRIBUTION.replace('-', '_')}-*.dist-info"):
+            return folder.name.removesuffix(".dist-info").partition("-")[2]
+    from importlib import metadata
+
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
