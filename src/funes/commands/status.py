@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.commands.opened import OpenMemory
-from funes.errors import FunesError, LockedError
-from funes.paths import state_file
-from funes.ui.views import StatusReport, TraceProblem, TraceTotals
+from funes.errors import FunesError, LockedError, NoMemoryError
+from funes.paths import funes_home, memory_folder, state_file
+from funes.ui.views import HookRun, StatusReport, TraceProblem, TraceTotals
 
 if TYPE_CHECKING:
     from funes.commands.indexing.state import TraceState
@@ -27,13 +27,19 @@ def status(memory: OpenMemory) -> StatusReport:
     from funes.models.fetch import find
     from funes.models.pinned import MINILM, VECTORS_ID
 
-    reader = memory.reader()
+    try:
+        reader = memory.reader()
+    except NoMemoryError as error:
+        if failed := _hooks()[1]:
+            raise NoMemoryError(f"{error.message} An agent's hook failed at {failed.time}: {failed.error}") from error
+        raise
     return StatusReport(
         reader.statistics(),
         _trace_totals(reader),
         VECTORS_ID,
         find(MINILM),
         _writers(reader.folder),
+        *(_hooks() if reader.folder == memory_folder() else (None, None)),
     )
 
 
@@ -75,6 +81,17 @@ def _trace_totals(reader: MemoryReader) -> TraceTotals | None:
         if traces := read_traces(path, identity, reader.version[0]):
             return sum_up(traces.values())
     return None
+
+
+def _hooks() -> tuple[HookRun | None, HookRun | None]:
+    """The last event of an agent that was indexed, and the last that was not."""
+    from funes.commands.following.log import Entry, last_entries
+
+    def shown(entry: Entry | None) -> HookRun | None:
+        return entry and HookRun(entry.time, entry.harness, entry.event, entry.stored, entry.error)
+
+    success, error = last_entries(funes_home())
+    return shown(success), shown(error)
 
 
 def _writers(folder: Path) -> list[str]:

@@ -11,7 +11,7 @@ from funes.ui.safe import one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from funes.ui.views import StatusReport, TraceProblem, TraceTotals
+    from funes.ui.views import HookRun, StatusReport, TraceProblem, TraceTotals
 
 PROBLEMS_SHOWN = 20
 COUNTS_SHOWN = 12
@@ -39,6 +39,7 @@ def status_lines(report: StatusReport) -> list[tuple[str, str]]:
     sizes = {"text": held.bytes_text, "vectors": held.bytes_vectors, "indexes": held.bytes_indexes}
     lines.append(("disk", ", ".join(f"{part} {megabytes(size)}" for part, size in sizes.items())))
     lines += [("writing now", writer) for writer in report.writers]
+    lines += _hooks(report.last_hook, report.failed_hook)
     if report.traces is None:
         lines.append(("traces", "not known on this machine"))
     else:
@@ -78,6 +79,10 @@ def status_json(report: StatusReport) -> dict[str, Any]:
         "model": report.model,
         "model_folder": report.model_folder,
         "writers": report.writers,
+        "hooks": {
+            "last_success": asdict(report.last_hook) if report.last_hook else None,
+            "last_error": asdict(report.failed_hook) if report.failed_hook else None,
+        },
         "traces": asdict(report.traces) if report.traces else None,
     }
 
@@ -105,6 +110,16 @@ def problem_lines(problems: Iterable[TraceProblem], limit: int = PROBLEMS_SHOWN)
         lines.append(f"{what}: {problem.path}: {'; '.join(problem.reasons[:3])}{more}")
     if len(listed) > limit:
         lines.append(f"and {len(listed) - limit:,} more traces; `funes status --json` names them all")
+    return lines
+
+
+def _hooks(last: HookRun | None, failed: HookRun | None) -> list[tuple[str, str]]:
+    lines = []
+    if last:
+        lines.append(("last hook", f"{last.time} {last.harness} {last.event}: {last.stored:,} passages stored"))
+    if failed:
+        mended = " (it has worked since)" if last and last.time > failed.time else ""
+        lines.append(("hook failed", f"{failed.time} {failed.harness} {failed.event}{mended}: {failed.error}"))
     return lines
 
 

@@ -142,6 +142,25 @@ class TraceTotals:
 
 
 @dataclass(slots=True)
+class HookRun:
+    """What came of an event that an agent's hook reported.
+
+    Attributes:
+        time: when it was done, ISO 8601, UTC.
+        harness: the agent's name.
+        event: the agent's name for the event.
+        stored: passages stored.
+        error: why it failed, empty when it did not.
+    """
+
+    time: str
+    harness: str
+    event: str
+    stored: int
+    error: str
+
+
+@dataclass(slots=True)
 class StatusReport:
     """What a memory holds and where it comes from.
 
@@ -151,6 +170,8 @@ class StatusReport:
         model: id of the pinned model.
         model_folder: where that model is on this machine, None when it is not.
         writers: who writes to the memory right now, a phrase each.
+        last_hook: the last event of an agent that was indexed; None when the log has none.
+        failed_hook: the last one that was not.
     """
 
     statistics: MemoryStatistics
@@ -158,3 +179,5 @@ class StatusReport:
     model: str
     model_folder: Path | None
     writers: list[str] = field(default_factory=list)
+    last_hook: HookRun | None = None
+    failed_hook: HookRun | None = None
