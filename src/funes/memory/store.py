@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from funes.chunking import Chunk
 from funes.errors import CorruptMemoryError
 from funes.memory.identity import ensure_identity, newest_version
-from funes.memory.lance import guarded, lance_module
+from funes.memory.lance import give_memory_back, guarded, lance_module
 from funes.memory.lock import WAIT_SECONDS, WORDS_LOCK, WriterLock
 from funes.memory.maintenance import index_chunks, tidy
 from funes.memory.schema import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IDS_AT_ONCE = 2000
+CACHE_BYTES = 64 << 20
 STORED_COLUMNS = ("id", "turn_uuid", "seq", "block_idx", "split_idx", "offset", "ts")
 
 
@@ -121,13 +122,14 @@ class MemoryWriter:
     def index(self) -> None:
         """Bring the indexes up to date when enough rows are waiting for it."""
         if self._dataset is not None and guarded(self.folder, lambda: index_chunks(self._dataset)):
-            self._reload()
+            self._dataset = self._newest()
+            give_memory_back()
 
     def finish(self) -> None:
         """Index, compact and clean up if there is reason to. Call once, after the last append."""
         self.index()
         if self._dataset is not None and guarded(self.folder, lambda: tidy(self._dataset)):
-            self._reload()
+            self._dataset = self._newest()
 
     def _append(self, table: pa.Table) -> None:
         if self._dataset is None:
@@ -154,8 +156,7 @@ class MemoryWriter:
         """Open the table at the first use, so that a run that finds nothing new never imports Lance."""
         if self._dataset is not None or not newest_version(self.folder):
             return
-        path = self.folder / CHUNKS
-        self._dataset = guarded(self.folder, lambda: lance_module().dataset(str(path)))
+        self._dataset = self._newest()
         missing = sorted(set(CHUNK_COLUMNS) - set(self._dataset.schema.names))
         if missing:
             raise CorruptMemoryError(
@@ -164,5 +165,7 @@ class MemoryWriter:
             )
         self._before = self._dataset
 
-    def _reload(self) -> None:
-        self._dataset = guarded(self.folder, lambda: lance_module().dataset(str(self.folder / CHUNKS)))
+    def _newest(self) -> Any:
+        # The default caches may grow to gigabytes while an index is built.
+        sizes = {"index_cache_size_bytes": CACHE_BYTES, "metadata_cache_size_bytes": CACHE_BYTES}
+        return guarded(self.folder, lambda: lance_module().dataset(str(self.folder / CHUNKS), **sizes))
