@@ -88,7 +88,9 @@ def _hooks() -> tuple[HookRun | None, HookRun | None]:
     from funes.commands.following.log import Entry, last_entries
 
     def shown(entry: Entry | None) -> HookRun | None:
-        return entry and HookRun(entry.time, entry.harness, entry.event, entry.stored, entry.error)
+        if entry is None:
+            return None
+        return HookRun(entry.time, entry.harness, entry.event, entry.stored, entry.error)
 
     success, error = last_entries(funes_home())
     return shown(success), shown(error)

@@ -6,7 +6,10 @@ import json
 import re
 from datetime import UTC, datetime
 
-_OWN_VERBS = "(?:recall|get|sessions|scan|status)"
+ASK_PROMPT = "Answer the question at the end from the passages below and from nothing else."
+"""How the prompt of `funes ask` begins. A session that begins so repeats what is remembered, and is not indexed."""
+
+_OWN_VERBS = "(?:recall|get|sessions|scan|status|ask)"
 _OWN_TOOL = re.compile(r"(?:mcp_{1,2})?(?:plugin_)?(?:[a-z0-9-]+_{1,2})?funes[_.:/-]{1,2}\w+", re.IGNORECASE)
 _OWN_MARKER = re.compile(r"""<untrusted_tool_result\s+source=["']?(?:mcp_{1,2})?(?:\w+_)?funes[_"'.]""")
 _OWN_HIT = re.compile(r"^\s*→ get \S+ \S+", re.MULTILINE)

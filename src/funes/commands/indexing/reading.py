@@ -16,9 +16,14 @@ from funes.traces.jsonl import resume_point
 from funes.traces.model import Block, ReadReport, Session, Turn
 from funes.traces.registry import source_named
 from funes.traces.repo import repo_identity
+from funes.traces.text import ASK_PROMPT
 
 BATCH_CHARACTERS = 1 << 20
 """About how much text goes into one batch: bounds the memory, whatever the size of a trace or of one block."""
+
+
+ASKED = "asked"
+"""Key of a resume point: the sessions in which `funes ask` had an agent answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,7 @@ class _Reading:
         self.report = ReadReport()
         self.outcome = TraceOutcome()
         self.sessions: dict[str, Session] = {}
+        self.asked: set[str] = set((job.resume or {}).get(ASKED, ()))
         self.stopped = False
         self.resumed = False
 
@@ -203,6 +209,9 @@ class _Reading:
         rows: list[BlockRows] = []
         characters = 0
         for session, turn in source.read(self.job.path, self.report, self.job.resume):
+            if session.id in self.asked or (session.id not in self.sessions and _is_ask(turn)):
+                self._leave_out(session)
+                continue
             if session.id not in self.sessions:
                 if self.job.limit is not None and len(self.sessions) >= self.job.limit:
                     self.stopped = True
@@ -226,7 +235,10 @@ class _Reading:
         report, outcome = self.report, self.outcome
         outcome.records, outcome.turns = report.records, report.turns
         for session in report.sessions:
-            self.sessions.setdefault(session.id, session)
+            if session.id not in self.asked:
+                self.sessions.setdefault(session.id, session)
+        if self.asked and report.resume is not None:
+            report.resume[ASKED] = sorted(self.asked)
         outcome.sessions = len(self.sessions)
         outcome.skipped += report.skipped
         outcome.damaged = [clean(sentence) for sentence in report.damaged]
@@ -242,6 +254,11 @@ class _Reading:
             ruleset=self.reader.ruleset if self.sessions else "",
             note=self.reader.warning,
         )
+
+    def _leave_out(self, session: Session) -> None:
+        """Skip a turn of a session in which `funes ask` had an agent answer; a later read has to know of it."""
+        self.asked.add(session.id)
+        self.outcome.skipped["run of funes ask"] += 1
 
     def _turn(self, session: Session, turn: Turn) -> Iterator[BlockRows]:
         workdir = turn.workdir or session.workdir
@@ -301,6 +318,10 @@ class _Reading:
             kind=session.kind,
             source_path=clean(str(self.job.path)),
         )
+
+
+def _is_ask(turn: Turn) -> bool:
+    return turn.role == "user" and any(block.text.startswith(ASK_PROMPT) for block in turn.blocks)
 
 
 def _continues(job: ReadJob) -> bool:
