@@ -11,7 +11,7 @@ import pytest
 
 from funes.commands.index import IndexOptions, IndexReport, run_index
 from funes.commands.indexing import pool
-from funes.commands.indexing.state import IndexState, TraceState
+from funes.commands.indexing.state import UNKNOWN, IndexState, TraceState
 from funes.errors import FunesError
 from funes.memory.filters import Filter
 from funes.memory.identity import newest_version
@@ -237,6 +237,16 @@ def test_limit_takes_the_newest(projects: Path) -> None:
     assert reader.words("dunnart", Filter(), 1)
     assert not reader.words("quokka", Filter(), 1)
     assert index(projects).new_sessions == 2
+
+
+def test_waiting_passages_are_counted_after_a_killed_run(projects: Path) -> None:
+    talk(ClaudeSession(projects, "one"), 2, "cache")
+    stored = index(projects).stored
+    with IndexState(state_file()) as state:
+        state.waiting = UNKNOWN
+    assert index(projects).waiting == stored
+    with IndexState(state_file()) as state:
+        assert state.waiting == stored
 
 
 def test_a_deleted_memory_is_built_again(projects: Path) -> None:

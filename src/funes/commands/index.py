@@ -99,10 +99,18 @@ class _Run:
             if not self.stop():
                 self._vectors(state)
             self.report.vectors_seconds = time.monotonic() - began
-            if self.report.waiting is None and state.waiting != UNKNOWN:
-                self.report.waiting = state.waiting
+            if self.report.waiting is None:
+                self.report.waiting = self._count_waiting(state)
         self.report.interrupted = self.stop()
         return self.report
+
+    def _count_waiting(self, state: IndexState) -> int:
+        """Return the number of passages without a vector, looking for them only when an earlier run was killed."""
+        if state.waiting == UNKNOWN:
+            from funes.memory.reader import MemoryReader
+
+            state.waiting = MemoryReader.open().statistics().waiting if newest_version(self.folder) else 0
+        return state.waiting
 
     def embed(self, passages: Sequence[str] | None) -> IndexReport:
         """Only embed."""
@@ -177,9 +185,9 @@ class _Run:
         budget = self.options.budget
         if budget is None and self.options.path is None:
             budget = DEFAULT_BUDGET
-        from funes.models.pinned import MINILM
+        from funes.models.pinned import VECTORS_ID
 
-        if state.model not in ("", MINILM.model_id):
+        if state.model not in ("", VECTORS_ID):
             state.waiting = UNKNOWN
         if not newest_version(self.folder) or state.waiting == 0 or budget == 0:
             return
@@ -210,7 +218,7 @@ class _Run:
             self.report.note(f"The new passages wait for their vectors. {error.message}")
             return
         if passages is None:
-            state.model = MINILM.model_id
+            state.model = VECTORS_ID
         elif self.report.embedded and state.waiting != UNKNOWN:
             self.report.waiting = max(0, state.waiting - self.report.embedded)
         if self.report.waiting is not None:
