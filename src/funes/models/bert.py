@@ -11,6 +11,7 @@ caller's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,9 +21,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-_ROWS = 128  # rows of the feed-forward's inner activation that are worked on while they are in the core's cache
+_GELU_VALUES = 24_576  # activations worked on at once, so that the dozen passes over them find them in the core's cache
 _SCORES = 65_536  # attention scores worked on at once, for the same reason
-_SAFE_SCORE = 60.0  # below this, exp() neither overflows nor loses a row's small terms in float32
+_SMALLEST, _LARGEST = 1e-25, 1e30  # sums of exp() in this range lost nothing to overflow or underflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class _Layer:
     """One layer's weights, each matrix as (inputs, outputs)."""
 
     qkv: Floats
-    qkv_bias: Floats
+    query_bias: Floats
     mix: Floats
     mix_bias: Floats
     mix_gain: Floats
@@ -94,16 +95,18 @@ class Bert:
             return _get(tensors, f"{name}{part}.weight"), _get(tensors, f"{name}{part}.bias")
 
         query, query_bias = pair("attention.self.query")
-        key, key_bias = pair("attention.self.key")
+        key, _ = pair("attention.self.key")
         value, value_bias = pair("attention.self.value")
         mix, mix_bias = pair("attention.output.dense")
         up, up_bias = pair("intermediate.dense")
         down, down_bias = pair("output.dense")
         return _Layer(
             np.concatenate([query * scale, key, value]).T,
-            np.concatenate([query_bias * scale, key_bias, value_bias]),
+            # A key's bias adds the same to all scores of a query, which softmax takes out again; a value's bias reaches
+            # the output whole, because a softmax's weights sum to 1.
+            query_bias * scale,
             mix.T,
-            mix_bias,
+            mix_bias + mix @ value_bias,
             *pair("attention.output.LayerNorm"),
             up.T,
             up_bias,
@@ -112,7 +115,9 @@ class Bert:
             *pair("output.LayerNorm"),
         )
 
-    def hidden_states(self, sequences: Sequence[NDArray[np.integer]], types: Sequence[NDArray[np.integer]] | None = None) -> list[Floats]:
+    def hidden_states(
+        self, sequences: Sequence[NDArray[np.integer]], types: Sequence[NDArray[np.integer]] | None = None
+    ) -> list[Floats]:
         """Every token's last hidden state.
 
         Args:
@@ -130,22 +135,25 @@ class Bert:
             states[first:last] += self._positions[: len(sequence)]
         states += self._types[0] if types is None else self._types[np.concatenate(types)]
         self._normalise(states, self._gain, self._shift)
-        context = np.empty_like(states)
-        mixed = np.empty_like(states)
-        with np.errstate(over="ignore"):  # gelu's tail divides by infinity on purpose
+        space = _Space()
+        context, mixed = np.empty_like(states), np.empty_like(states)
+        # gelu's tail divides by infinity on purpose; attention's overflow is looked for and repaired.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for layer in self._layers:
-                self._attend(states, bounds, layer, context)
+                self._attend(states, bounds, layer, context, space)
                 np.matmul(context, layer.mix, out=mixed)
                 mixed += layer.mix_bias
                 mixed += states
                 self._normalise(mixed, layer.mix_gain, layer.mix_shift)
-                self._feed_forward(mixed, layer, states)
+                self._feed_forward(mixed, layer, states, space)
         return [states[first:last] for first, last in pairwise(bounds)]
 
-    def _attend(self, states: Floats, bounds: list[int], layer: _Layer, context: Floats) -> None:
+    def _attend(self, states: Floats, bounds: list[int], layer: _Layer, context: Floats, space: _Space) -> None:
+        """Self-attention of each sequence, before its output matrix, into `context`."""
         heads, width = self._config.heads, self.width
-        joined = states @ layer.qkv
-        joined += layer.qkv_bias
+        joined = space.take("joined", len(states), 3 * width)
+        np.matmul(states, layer.qkv, out=joined)
+        joined[:, :width] += layer.query_bias
         for first, last, length in _runs(bounds, _SCORES // heads):
             # (sequences, 3, heads, tokens, head width)
             split = joined[first:last].reshape(-1, length, 3, heads, width // heads).transpose(0, 2, 3, 1, 4)
@@ -154,21 +162,20 @@ class Bert:
             for head in range(0, heads, step):
                 part = slice(head, head + step)
                 query, key, value = split[:, 0, part], split[:, 1, part], split[:, 2, part]
-                scores = query @ key.transpose(0, 1, 3, 2)
-                if max(float(scores.max()), -float(scores.min())) > _SAFE_SCORE:
-                    scores -= scores.max(axis=-1, keepdims=True)
-                np.exp(scores, out=scores)
-                out = target[:, part]
-                np.matmul(scores, value, out=out)
-                out /= scores.sum(axis=-1, keepdims=True)
+                scores = space.take("scores", *query.shape[:3], length)
+                total = _weights(query, key, scores)
+                np.matmul(scores, value, out=target[:, part])
+                target[:, part] /= total
 
-    def _feed_forward(self, states: Floats, layer: _Layer, out: Floats) -> None:
-        for first in range(0, len(states), _ROWS):
-            rows = states[first : first + _ROWS]
-            inner = rows @ layer.up
-            inner += layer.up_bias
-            gelu_twice(inner)
-            np.matmul(inner, layer.down, out=out[first : first + _ROWS])
+    def _feed_forward(self, states: Floats, layer: _Layer, out: Floats, space: _Space) -> None:
+        inner = space.take("inner", len(states), len(layer.up_bias))
+        np.matmul(states, layer.up, out=inner)
+        step = max(1, _GELU_VALUES // len(layer.up_bias))
+        for first in range(0, len(states), step):
+            block = inner[first : first + step]
+            block += layer.up_bias
+            gelu_twice(block, space.take("size", *block.shape), space.take("tail", *block.shape))
+        np.matmul(inner, layer.down, out=out)
         out *= np.float32(0.5)
         out += layer.down_bias
         out += states
@@ -183,6 +190,20 @@ class Bert:
         states /= np.sqrt(spread, out=spread)[:, None]
         states *= gain
         states += shift
+
+
+class _Space:
+    """Working memory that is used again: fresh memory costs a page fault every 4 KB."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Floats] = {}
+
+    def take(self, name: str, *shape: int) -> Floats:
+        """An array of this shape with whatever the last user of the name left in it."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, np.float32)
+        return self._arrays[name][:size].reshape(shape)
 
 
 def _get(tensors: Mapping[str, NDArray[np.generic]], name: str) -> Floats:
@@ -205,31 +226,50 @@ def _runs(bounds: list[int], most: int) -> Iterator[tuple[int, int, int]]:
         index = end
 
 
-# 2 * gelu(x) = x + |x| - 2|x| erfc(|x|/√2)/2, and erfc(a/√2)/2 ≈ p(a)^-16 as in Abramowitz & Stegun 7.1.28, with the six
-# coefficients of p refitted so that |x| times the error is least (bench/fit_gelu.py): 5e-7 at most, float32's rounding
-# included. Divisions and multiplications are several times cheaper in numpy than exp or tanh, and no sign is needed.
-_TAIL = (6.988019351364221e-06, 3.964917628037867e-05, 7.532232228983361e-05, 0.0033705105914056377,
-         0.022113716686534356, 0.052063978031040244, 1.04427484111615)  # fmt: skip
-_TAIL_HALVED = tuple(np.float32(c * 2 ** (-1 / 16)) for c in _TAIL)
+def _weights(query: Floats, key: Floats, scores: Floats) -> Floats:
+    """exp of every query's score of every key, into `scores`, and their sums, (..., queries, 1).
+
+    The largest score is subtracted first, as a softmax does to stay in range, only where the sums show the need.
+    """
+    ones = np.ones((scores.shape[-1], 1), np.float32)
+    np.matmul(query, key.swapaxes(-1, -2), out=scores)
+    np.exp(scores, out=scores)
+    total = scores @ ones
+    if _SMALLEST < total.min() and total.max() < _LARGEST:
+        return total
+    np.matmul(query, key.swapaxes(-1, -2), out=scores)
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    return scores @ ones
 
 
-def gelu_twice(values: Floats) -> None:
-    """Twice the exact (erf) GELU, in place; the factor is taken out where it is cheaper.
+# 2 gelu(x) = x + |x| - 2|x| erfc(|x|/√2)/2, with erfc(a/√2)/4 ≈ p(a)^-16 in the manner of Abramowitz & Stegun 7.1.28. The
+# coefficients of p, highest first, were fitted by iteratively reweighted least squares and then rounded so that the
+# error of gelu is least, evaluated in float32: 5e-7 at most. Multiplications and divisions are many times cheaper in
+# numpy than exp or tanh, and this form needs no sign.
+_TAIL = tuple(
+    np.float32(c)
+    for c in (6.691955150017748e-06, 3.796884629991837e-05, 7.212957279989496e-05, 0.003227624576538801,
+              0.021176112815737724, 0.049856606870889664, 1.000001072883606)
+)  # fmt: skip
+
+
+def gelu_twice(x: Floats, size: Floats, tail: Floats) -> None:
+    """Twice the exact (erf) GELU, in place; the factor is taken out where that is cheaper.
 
     Args:
-        values: C-contiguous, any shape.
+        x: the values, any shape.
+        size: working memory of that shape.
+        tail: the same.
     """
-    flat = values.reshape(-1)
-    for first in range(0, len(flat), 65_536):
-        x = flat[first : first + 65_536]
-        size = np.abs(x)
-        tail = size * _TAIL_HALVED[0]
-        for coefficient in _TAIL_HALVED[1:-1]:
-            tail += coefficient
-            tail *= size
-        tail += _TAIL_HALVED[-1]
-        for _ in range(4):
-            np.multiply(tail, tail, out=tail)
-        np.divide(size, tail, out=tail)
-        x += size
-        x -= tail
+    np.abs(x, out=size)
+    np.multiply(size, _TAIL[0], out=tail)
+    for coefficient in _TAIL[1:-1]:
+        tail += coefficient
+        tail *= size
+    tail += _TAIL[-1]
+    for _ in range(4):
+        np.multiply(tail, tail, out=tail)
+    np.divide(size, tail, out=tail)
+    x += size
+    x -= tail
