@@ -99,8 +99,9 @@ def test_an_unusable_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FunesError, match="delete that file"):
         IndexState(tmp_path / "state.sqlite")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FunesError, match="delete that file"):
-        IndexState(tmp_path / "folder")
+    for path in (tmp_path / "folder", tmp_path / "state.sqlite" / "below"):
+        with pytest.raises(FunesError, match="permissions"):
+            IndexState(path)
 
 
 def test_reading_for_display_makes_no_file(state: IndexState, tmp_path: Path) -> None:

@@ -157,10 +157,7 @@ class IndexState:
             if self._format() != FORMAT:
                 self._start_over()
         except (sqlite3.Error, OSError) as error:
-            raise FunesError(
-                f"The indexing state in {path} cannot be used ({error}); "
-                "delete that file and run `funes index` again: nothing stored is lost or stored twice."
-            ) from error
+            raise FunesError(f"The indexing state in {path} cannot be used ({error}); {_remedy(error)}.") from error
 
     def close(self) -> None:
         """Close the file."""
@@ -289,6 +286,14 @@ class IndexState:
 
     def _set(self, name: str, value: str) -> None:
         self._database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(error, OSError) or any(sign in str(error) for sign in ("unable to open", "readonly", "disk")):
+        return "check the folder's permissions and free space, or set FUNES_HOME to another folder"
+    if "locked" in str(error):
+        return "another process uses it: run the command again"
+    return "delete that file and run `funes index` again: nothing stored is lost or stored twice"
 
 
 def read_traces(path: Path, identity: str, version: int) -> dict[str, TraceState]:
