@@ -112,7 +112,7 @@ class Claude:
             name: [list(path) for path in maps if _missing(getattr(self, name), path)] for name, maps in _MAPS.items()
         }
         servers = _map(_object(self.config), "mcpServers")
-        known: dict[str, Any] = {"absent": absent}
+        known: dict[str, Any] = {"absent": absent, "data": self.data.parent.is_dir()}
         backups = set(_names(self.backups))
         if SERVER in servers:
             known["server"] = servers[SERVER]
@@ -162,6 +162,8 @@ class Claude:
             _empty_plugins(path, absent.get(name, ()))
         for folder in (self.cache, self.data, self.folder):
             files.delete_tree(folder)
+        if not known.get("data", True):
+            files.delete_empty((self.data.parent,))  # Claude makes it for the first plugin that runs
         if unused:
             # As it was before: nothing has happened since that the backups could be wanted for.
             for backup in known.get("backups", ()):

@@ -19,6 +19,7 @@ from funes.errors import FunesError
 
 COMMAND_SECONDS = 90
 SERVER_SECONDS = 30
+_FAULT = re.compile(r"error|fail|cannot|could not|denied|refus|not supported", re.IGNORECASE)
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _CACHES = ("/uv/archive-", "/.cache/uv/", "/pipx/.cache/")
 """Folders that `uvx` and `pipx run` empty at times."""
@@ -44,7 +45,7 @@ class Done:
 
         said = [line for line in f"{self.output}\n{self.errors}".splitlines() if line.strip()]
         # Warnings come before the error that ended it.
-        line = next((line for line in reversed(said) if "error" in line.lower()), said[-1] if said else "")
+        line = next((line for line in reversed(said) if _FAULT.search(line)), said[-1] if said else "")
         line = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", line).split())
         return (Redactor().redact(line).text or "")[:300] if line else f"exit code {self.code}"
 

@@ -92,6 +92,22 @@ async function call(name: string, args: object, signal?: AbortSignal) {
   return { content: [{ type: "text" as const, text }], details: {} };
 }
 
+// pi checks arguments against the schema before the server, which takes them as models write them, can see them.
+const ALIASES: Record<string, string> = { session_id: "session", turn_uuid: "turn", turn_id: "turn", text: "literal" };
+
+function prepare(schema: any, args: any): any {
+  const prepared: Record<string, unknown> = {};
+  for (const [given, value] of Object.entries(args ?? {})) {
+    const name = given in schema.properties ? given : (ALIASES[given] ?? given);
+    if (value === null || value === undefined || (name !== given && name in args)) continue;
+    const type = schema.properties[name]?.type;
+    if (type === "integer" && typeof value === "string" && /^-?\d+$/.test(value)) prepared[name] = Number(value);
+    else if (type === "string" && Array.isArray(value)) prepared[name] = value.join(",");
+    else prepared[name] = value;
+  }
+  return prepared;
+}
+
 // ---- the hooks: they return at once, the work is done by a process of its own
 
 function notify(event: string, context: any, more: object = {}): Promise<void> {
@@ -133,6 +149,7 @@ export default function funes(pi: any) {
       label: tool.title,
       description: tool.description,
       parameters: tool.inputSchema,
+      prepareArguments: (args: unknown) => prepare(tool.inputSchema, args),
       ...settings.prompts[tool.name],
       execute: (_id: string, args: object, signal?: AbortSignal) => call(tool.name, args ?? {}, signal),
     });
