@@ -3,9 +3,9 @@
     python bench/bench_hook.py                            # foreground: median of 50 runs, beside a bare interpreter
     python bench/bench_hook.py --memory DIR --turns 300   # worker: on a copy of the FUNES_HOME in DIR
 
-A turn is as long as the median one of the team sessions (39 KB of trace: 8 passages of prose, 4 tool calls, 8 passages
-of tool output), its text is cut from the standard library's own source. CPU time is user and system time of the worker
-and its children, imports included; on a busy machine it is what can be compared.
+A turn is as long as the median one of 1,193 in the team sessions (2,600 characters of prose, 4 tool calls of 900
+characters together, 4,500 characters of tool output), its text is cut from the standard library's own source. CPU time
+is user and system time of the worker and its children, imports included: what can be compared on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from pathlib import Path
 
 from funes import hook
 
-PROSE, CALLS, OUTPUTS = 8, 4, 8
+CALLS = 4
+PROMPT, REMARK, CALL, OUTPUT, ANSWER = 200, 150, 230, 1140, 1800
 
 
 class Turns:
@@ -45,15 +46,15 @@ class Turns:
     def add(self) -> str:
         """Append one turn and return the text of its last answer."""
         with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(self._record("user", self._text(300)))
+            stream.write(self._record("user", self._text(PROMPT)))
             for _ in range(CALLS):
                 tool = f"toolu_{self._id()}"
-                call = {"type": "tool_use", "id": tool, "name": "Bash", "input": {"command": self._text(250)}}
-                stream.write(self._record("assistant", [{"type": "text", "text": self._text(700)}]))
+                call = {"type": "tool_use", "id": tool, "name": "Bash", "input": {"command": self._text(CALL)}}
+                stream.write(self._record("assistant", [{"type": "text", "text": self._text(REMARK)}]))
                 stream.write(self._record("assistant", [call]))
-                output = {"type": "tool_result", "tool_use_id": tool, "content": self._text(1050 * OUTPUTS // CALLS)}
+                output = {"type": "tool_result", "tool_use_id": tool, "content": self._text(OUTPUT)}
                 stream.write(self._record("user", [output]))
-            answer = self._text(2400)
+            answer = self._text(ANSWER)
             stream.write(self._record("assistant", [{"type": "text", "text": answer}]))
         return answer
 

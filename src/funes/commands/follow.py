@@ -48,17 +48,21 @@ def follow(descriptor: int | None) -> None:
     """
     home = funes_home()
     worker = _Worker(home)
+    locked = descriptor is not None
     if descriptor is None:
         (home / hook.FOLDER).mkdir(parents=True, exist_ok=True)
         descriptor = os.open(home / hook.FOLDER / hook.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        if not hook.try_lock(descriptor):
-            return
-    while True:
-        left = worker.run()
-        hook.unlock(descriptor)
-        # An event that came since the last look found the lock taken, and its hook relied on this look.
-        if set(worker.spool.waiting()) <= left or not hook.try_lock(descriptor):
-            return
+    try:
+        left: set[str] = set()
+        while locked or hook.try_lock(descriptor):
+            left = worker.run()
+            hook.unlock(descriptor)
+            locked = False
+            # An event that came since the last look found the lock taken, and its hook relied on this look.
+            if set(worker.spool.waiting()) <= left:
+                return
+    finally:
+        os.close(descriptor)
 
 
 class _Worker:
@@ -110,12 +114,12 @@ class _Worker:
         """Make the traces of one agent's events recallable by words."""
         harness = _known_harness(events[0].harness)
         since = _since(min(event.time for event in events))
-        named = [path for event in events for trace in event.traces for path in traces_of(harness or "", trace)]
+        named = [path for event in events for trace in event.traces for path in traces_of(harness or "", trace, since)]
         report = IndexReport()
         with _environment(events[0].variables):
             if named:
                 traces = tuple(dict.fromkeys(named))
-                options = IndexOptions(harness=harness, traces=traces, since=since, budget=0, fetch_model=False)
+                options = IndexOptions(harness=harness, traces=traces, budget=0, fetch_model=False)
                 report = run_index(options)
             if any(event.starts or not event.traces for event in events):
                 options = IndexOptions(harness=harness, yes=True, since=since, budget=0, fetch_model=False)

@@ -83,7 +83,8 @@ def last_entries(home: Path) -> tuple[Entry | None, Entry | None]:
 def _entry(line: str) -> Entry | None:
     try:
         values: Any = json.loads(line)
-        known = {name: values[name] for name in Entry.__slots__ if name in values}
-    except (ValueError, TypeError):  # a line that a full disk cut
+    except ValueError:  # a line that a full disk cut
         return None
-    return Entry(**known)
+    if not isinstance(values, dict) or "time" not in values:
+        return None
+    return Entry(**{name: values[name] for name in Entry.__slots__ if name in values})

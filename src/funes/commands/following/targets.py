@@ -8,12 +8,13 @@ from pathlib import Path
 _STEM_ENDS = (".zst", ".jsonl")
 
 
-def traces_of(harness: str, trace: Path) -> Iterator[Path]:
-    """Yield a session's trace and the traces of its sub-agents, those that exist.
+def traces_of(harness: str, trace: Path, since: float) -> Iterator[Path]:
+    """Yield a session's trace and those of its sub-agents.
 
     Args:
         harness: the agent's name.
         trace: the trace that the payload names.
+        since: sub-agents whose trace has not changed since that time (seconds since the epoch) are left out.
     """
     yield trace
     beside: list[tuple[Path, str]] = []
@@ -28,7 +29,7 @@ def traces_of(harness: str, trace: Path) -> Iterator[Path]:
         beside = [(trace.parent, "rollout-*.jsonl")]
     for folder, pattern in beside:
         try:
-            found = sorted(folder.glob(pattern))
-        except OSError:  # removed meanwhile
+            found = sorted(path for path in folder.glob(pattern) if path != trace and path.stat().st_mtime >= since)
+        except OSError:  # removed meanwhile; the start of the next session catches up
             continue
-        yield from (path for path in found if path != trace)
+        yield from found

@@ -119,8 +119,10 @@ def _job(
             return None
         resume = _resume(state, source.name, options.thinking)
     size = _size(path)
-    if resume and isinstance(offset := resume.get("offset"), int):
-        size = max(size - offset, 0)
+    if resume:
+        # Of a database the part that changed is read, which is little: nothing to start processes for.
+        offset = resume.get("offset")
+        size = max(size - offset, 0) if isinstance(offset, int) else 0
     return ReadJob(path, key, source.name, stamp, size, options.thinking, resume, options.limit)
 
 
