@@ -15,6 +15,7 @@ from funes.memory.handle import TableHandle
 from funes.memory.reader import MemoryReader
 from funes.memory.schema import CHUNKS, chunks_to_table
 from funes.memory.store import MemoryWriter
+from tests.support.chunks import make_chunk
 from tests.support.small_memory import PARSER, make_memory
 
 
@@ -217,3 +218,36 @@ def test_an_open_reader_survives_its_files_being_cleaned_up(memory: Path) -> Non
     assert {identifier for identifier, _ in before} <= {
         identifier for identifier, _ in reader.words("streaming parser", Filter(), 20)
     }
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lance
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("LanceError(IO): No space left on device (os error 28)\n  at some/file.rs:1:2")
+
+    with MemoryWriter(memory) as writer:
+        writer.holds_rows()
+        with monkeypatch.context() as patch:
+            patch.setattr(lance, "write_dataset", full)
+            with pytest.raises(FunesError, match="free space") as info:
+                writer.append([make_chunk(id="new")])
+        assert "No space left" in sentence(info.value)
+        assert "file.rs" not in info.value.message
+        assert not isinstance(info.value, CorruptMemoryError)
+        writer.append([make_chunk("quokka", id="new")])
+    assert MemoryReader.open(str(memory)).words("quokka", Filter(), 5)
+
+
+def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+
+    from funes.memory import lock
+
+    def unsupported(_: int) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "_try_lock", unsupported)
+    with pytest.raises(FunesError, match="No locks available") as info:
+        lock.WriterLock(tmp_path).acquire()
+    sentence(info.value)

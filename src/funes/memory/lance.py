@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from funes.errors import CorruptMemoryError
+from funes.errors import CorruptMemoryError, FunesError
 
 T = TypeVar("T")
 
@@ -64,12 +64,36 @@ def guarded(folder: Path, action: Callable[[], T]) -> T:
         raise corrupt(folder, error) from error
 
 
+def written(folder: Path, action: Callable[[], T]) -> T:
+    """Run an action that writes to a table and turn any fault of the storage into one sentence.
+
+    Args:
+        folder: the memory's folder, named in the sentence.
+        action: what to do.
+
+    Raises:
+        FunesError: when the table cannot be written.
+    """
+    try:
+        return action()
+    except BaseException as error:
+        if not is_lance_fault(error):
+            raise
+        raise FunesError(
+            f"The memory in {folder} cannot be written{_detail(error)}; "
+            "check its permissions and the free space, then run the command again: what was stored before stays."
+        ) from error
+
+
 def corrupt(folder: Path, error: BaseException | None = None) -> CorruptMemoryError:
     """Make the error for a memory that cannot be read, with the remedy."""
-    detail = ""
-    if error is not None and (lines := [line.strip() for line in str(error).splitlines() if line.strip()]):
-        detail = f" ({lines[0][:160].rstrip('.')})"
+    detail = "" if error is None else _detail(error)
     return CorruptMemoryError(
         f"The memory in {folder} is damaged and cannot be read{detail}; "
         "move that folder away and run `funes index` to build it again from the traces."
     )
+
+
+def _detail(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f" ({lines[0][:160].rstrip('.')})" if lines else ""

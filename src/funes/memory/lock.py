@@ -64,6 +64,11 @@ class WriterLock:
                     raise LockedError(self._held_message())
                 time.sleep(_POLL_SECONDS)
             self._sign(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise FunesError(
+                f"{self.path} cannot be locked ({error.strerror}); set FUNES_HOME to a folder on another file system."
+            ) from error
         except BaseException:
             os.close(descriptor)
             raise

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from funes.chunking import Chunk
 from funes.errors import CorruptMemoryError
 from funes.memory.identity import ensure_identity, newest_version
-from funes.memory.lance import give_memory_back, guarded, lance_module
+from funes.memory.lance import give_memory_back, guarded, lance_module, written
 from funes.memory.lock import WAIT_SECONDS, WORDS_LOCK, WriterLock
 from funes.memory.maintenance import index_chunks, tidy
 from funes.memory.schema import (
@@ -117,18 +117,19 @@ class MemoryWriter:
         """Append rows in one commit."""
         if chunks:
             self._open()
-            self._append(chunks_to_table(chunks))
+            table = chunks_to_table(chunks)
+            written(self.folder, lambda: self._append(table))
 
     def index(self) -> None:
         """Bring the indexes up to date when enough rows are waiting for it."""
-        if self._dataset is not None and guarded(self.folder, lambda: index_chunks(self._dataset)):
+        if self._dataset is not None and written(self.folder, lambda: index_chunks(self._dataset)):
             self._dataset = self._newest()
             give_memory_back()
 
     def finish(self) -> None:
         """Index, compact and clean up if there is reason to. Call once, after the last append."""
         self.index()
-        if self._dataset is not None and guarded(self.folder, lambda: tidy(self._dataset)):
+        if self._dataset is not None and written(self.folder, lambda: tidy(self._dataset)):
             self._dataset = self._newest()
 
     def _append(self, table: pa.Table) -> None:
@@ -141,7 +142,7 @@ class MemoryWriter:
                 data_storage_version="stable",
                 enable_stable_row_ids=True,
             )
-            guarded(self.folder, lambda: index_chunks(self._dataset))
+            index_chunks(self._dataset)
         self._dataset = lance_module().write_dataset(table, self._dataset, mode="append")
 
     def _header(self, session_id: str) -> Chunk | None:

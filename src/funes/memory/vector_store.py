@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from funes.memory.counts import PieceCounts
 from funes.memory.identity import newest_version
-from funes.memory.lance import guarded, lance_module
+from funes.memory.lance import guarded, lance_module, written
 from funes.memory.lock import VECTORS_LOCK, WAIT_SECONDS, WriterLock
 from funes.memory.maintenance import index_vectors, tidy
 from funes.memory.schema import (
@@ -134,7 +134,7 @@ class VectorWriter:
             pieces: for each passage `(tokens,)` word pieces.
         """
         table = self._table(passages, dense, codes, pieces)
-        guarded(self.folder, lambda: self._append(table))
+        written(self.folder, lambda: self._append(table))
         for row_codes, row_pieces in zip(codes, pieces, strict=True):
             if row_codes is not None:
                 self._counts.add(row_pieces)
@@ -143,8 +143,8 @@ class VectorWriter:
     def finish(self) -> None:
         """Index, compact and clean up as far as it is worth it. Call once, after the last append."""
         if self._vectors is not None:
-            done = guarded(self.folder, lambda: index_vectors(self._vectors))
-            if guarded(self.folder, lambda: tidy(self._vectors)) or done:
+            done = written(self.folder, lambda: index_vectors(self._vectors))
+            if written(self.folder, lambda: tidy(self._vectors)) or done:
                 self._save_counts()
 
     def _open(self) -> None:
