@@ -14,7 +14,7 @@ import struct
 import sys
 from pathlib import Path
 
-from tests.e2e.installing import AGENTS, CannotInstallError, install
+from tests.e2e.installing import install_all
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
@@ -22,11 +22,8 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
 def main() -> None:
     """Run the tests in this process's place; what was given on the command line goes to pytest."""
-    for name in AGENTS:
-        try:
-            install(name)
-        except CannotInstallError as error:
-            print(f"{name} will be skipped: {error}", file=sys.stderr)
+    for name, reason in install_all().items():
+        print(f"{name} will be skipped: {reason}", file=sys.stderr)
     os.environ["FUNES_E2E_NETWORK"] = leave_network()
     here = str(Path(__file__).parent)
     options = ["-m", "e2e", "-rs", "-p", "no:cacheprovider", here, *sys.argv[1:]]

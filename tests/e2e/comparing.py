@@ -14,24 +14,30 @@ _HEX = re.compile(r"[0-9a-f]{12,}")
 _NUMBER = re.compile(r"\d+")
 
 OWN = {
-    "claude": (r"\.claude/(projects|sessions|shell-snapshots|backups|statsig|todos|debug|plugins/store)/",),
+    "claude": (r"^\.claude/(projects|sessions|shell-snapshots|backups|statsig|todos|debug|plugins/store)/",),
     "codex": (
-        r"\.codex/(sessions|shell_snapshots|tmp|log|packages|cache)/",
-        r"\.codex/[a-z_]+_\d+\.sqlite$",
-        r"\.codex/(installation_id|models_cache\.json|version\.json|history\.jsonl|session_index\.jsonl)$",
+        r"^\.codex/(sessions|shell_snapshots|tmp|log|packages|cache)/",
+        r"^\.codex/[a-z_]+_\d+\.sqlite$",
+        r"^\.codex/(installation_id|models_cache\.json|version\.json|history\.jsonl|session_index\.jsonl)$",
     ),
-    "pi": (r"\.pi/agent/sessions/",),
+    "pi": (r"^\.pi/agent/sessions/",),
     "hermes": (
-        r"\.hermes/(logs|sessions|cache|memories|checkpoints|sandboxes)/",
-        r"\.hermes/(state|response_store|kanban)\.db$",
-        r"\.hermes/\.update_check$",
+        r"^\.hermes/(logs|sessions|cache|memories|checkpoints|sandboxes)/",
+        r"^\.hermes/(state|response_store|kanban)\.db$",
+        r"^\.hermes/\.update_check$",
     ),
 }
 """What the agents write as they run and never the same twice: traces, databases, logs, caches. Compared by nothing but
 that no file of a kind is there in one HOME only (session ids and times in names left out)."""
 
-_PASSING = re.compile(r"-(shm|wal)$|^\.cache/pip/")
-"""Files that are there or not as it happens: a database's own, and those of a check for updates."""
+_PASSING = re.compile(
+    r"-(shm|wal)$"  # a database's own
+    r"|^\.cache/pip/"  # a check for updates of Hermes
+    r"|^\.codex/\.tmp/"
+    r"|^\.claude/session-env/"  # made for each session in which any hook runs at its start
+    r"|^\.hermes/logs/mcp-stderr\.log$"  # what any MCP server says on stderr
+)
+"""Files of the agents that are there or not as it happens."""
 
 _COUNTERS = re.compile(
     r"(?i)(time|at|id|count|startups?|cost|duration|tokens?|lines(added|removed)|version|usage|metrics|fps\w*|hash|stats)$"
@@ -68,7 +74,7 @@ def differences(
     found = [f"only with funes: {name}" for name in sorted(plain[0].keys() - plain[1].keys())]
     found += [f"only without funes: {name}" for name in sorted(plain[1].keys() - plain[0].keys())]
     for name in sorted(plain[0].keys() & plain[1].keys()):
-        if own.match(name):
+        if own.search(name):
             continue
         texts = [
             _plain_content(files[names[name]], home)
@@ -81,9 +87,9 @@ def differences(
 
 def mentions(files: Mapping[str, bytes], word: bytes, agents: Iterable[str]) -> list[str]:
     """Names of the files, other than the agents' own, that contain a word."""
-    own = re.compile("|".join(pattern for agent in agents for pattern in OWN[agent]))
+    own = re.compile("|".join(pattern for agent in agents for pattern in OWN[agent]) + "|" + _PASSING.pattern)
     return [
-        name for name, content in files.items() if not own.match(name) and (word in content or word in name.encode())
+        name for name, content in files.items() if not own.search(name) and (word in content or word in name.encode())
     ]
 
 

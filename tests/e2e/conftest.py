@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,25 +42,40 @@ def server() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def program(table: Table) -> Callable[[str], Program]:
-    """Installs an agent, or skips the test with the reason."""
-    known: dict[str, Program | str] = {}
+class Programs:
+    """The agents' programs, each installed when it is first wanted."""
 
-    def program(name: str) -> Program:
-        if name not in known:
-            try:
-                known[name] = install(name)
-            except CannotInstallError as error:
-                known[name] = str(error)
-        found = known[name]
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._known: dict[str, Program | str] = {}
+
+    def get(self, name: str) -> Program:
+        """An agent's program; without it the test is skipped with the reason."""
+        found = self._find(name)
         if isinstance(found, str):
-            table.skip(name, found)
+            self._table.skip(name, found)
             pytest.skip(found)
-        table.set(name, "version", found.version)
+        self._table.set(name, "version", found.version)
         return found
 
-    return program
+    def other(self, name: str) -> Program:
+        """Another agent's program, Codex's if it can be."""
+        others = [other for other in ("codex", "claude", "pi", "hermes") if other != name]
+        found = next((found for other in others if isinstance(found := self._find(other), Program)), None)
+        return found or pytest.skip("no second agent could be installed")
+
+    def _find(self, name: str) -> Program | str:
+        if name not in self._known:
+            try:
+                self._known[name] = install(name)
+            except CannotInstallError as error:
+                self._known[name] = str(error)
+        return self._known[name]
+
+
+@pytest.fixture(scope="session")
+def programs(table: Table) -> Programs:
+    return Programs(table)
 
 
 @pytest.fixture(params=AGENTS)

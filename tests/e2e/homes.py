@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from funes.models.fetch import find
+from funes.models.pinned import MINILM
 from tests.e2e.installing import Program
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -55,8 +57,17 @@ class Home:
             "LANG": "C.UTF-8",
             "TERM": "dumb",
         }
+        self._give_model()
         for program in programs:
             _SET_UP[program.name](self)
+
+    def _give_model(self) -> None:
+        """Put this machine's embedding model where funes looks for it; without one, nothing is to wait for it."""
+        if folder := find(MINILM):
+            (self.path / ".cache" / "funes").mkdir(parents=True)
+            (self.path / ".cache" / "funes" / "models").symlink_to(folder.parent)
+        else:
+            self.environment |= {"HF_HUB_OFFLINE": "1", "PIP_RETRIES": "0"}
 
     def run(self, *command: str, stdin: str = "", extra: Mapping[str, str] | None = None) -> Done:
         """Run a command in the project, with nothing but this HOME's environment."""

@@ -6,6 +6,7 @@ nothing but the cache folder is written (npm and pip keep their own caches).
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 PINS = Path(__file__).with_name("agents.toml")
 AGENTS = ("claude", "codex", "pi", "hermes")
+_REASONS = "FUNES_E2E_MISSING"
 STAMP = ".complete"
 PATIENCE = 600
 """Seconds for one installation; the largest program is 420 MB."""
@@ -46,12 +48,31 @@ def cache_folder() -> Path:
     return Path(override) if override else REPOSITORY / ".cache" / "agents"
 
 
+def install_all() -> dict[str, str]:
+    """Install every agent.
+
+    Returns:
+        Reasons by agent, for those that cannot be had. They are also remembered for the processes started from here,
+        which have no network to try again.
+    """
+    reasons = {}
+    for name in AGENTS:
+        try:
+            install(name)
+        except CannotInstallError as error:
+            reasons[name] = str(error)
+    os.environ[_REASONS] = json.dumps(reasons)
+    return reasons
+
+
 def install(name: str) -> Program:
     """Install a program unless its version is there already.
 
     Raises:
         CannotInstallError: when a registry does not answer, or a tool that is needed is missing.
     """
+    if reason := json.loads(os.environ.get(_REASONS, "{}")).get(name):
+        raise CannotInstallError(reason)
     pin = tomllib.loads(PINS.read_text())[name]
     folder = cache_folder() / f"{name}-{pin['version']}"
     if not (folder / STAMP).exists():
@@ -99,6 +120,11 @@ def _run(command: list[str], folder: Path, requirement: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise CannotInstallError(f"{requirement} was not installed within {PATIENCE} s") from error
     if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if line.strip() and "complete log" not in line]
-        said = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
-        raise CannotInstallError(f"{requirement} could not be installed: {said.strip()[:200]}")
+        raise CannotInstallError(f"{requirement} could not be installed: {_reason(done.stdout)}")
+
+
+def _reason(output: str) -> str:
+    """What npm or pip said went wrong, without their warnings and hints."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith(("error", "npm error")) and "complete log" not in line]
+    return " / ".join(errors[:3] or lines[-1:])[:300] or "no message"

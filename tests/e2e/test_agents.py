@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,11 @@ from funes.commands.opened import OpenMemory
 from funes.errors import FunesError
 from funes.memory.filters import Filter
 from tests.e2e.comparing import changes, differences, mentions
+from tests.e2e.conftest import Programs
 from tests.e2e.homes import Home, wait_for_worker
-from tests.e2e.installing import Program
 from tests.e2e.table import Table
 from tests.support.model_script import Call, Say
 from tests.support.model_server import ModelServer
-
-OTHER = {"claude": "codex", "codex": "claude", "pi": "codex", "hermes": "codex"}
-"""Who remembers what an agent decided."""
 
 ASKED = ("claude", "codex", "pi")
 INDEXED_WITHIN = 60
@@ -56,30 +52,51 @@ class Watch(threading.Thread):
 
 
 def test_an_agents_life_with_funes(
-    agent: str, program: Callable[[str], Program], server: ModelServer, table: Table, tmp_path: Path
+    agent: str, programs: Programs, server: ModelServer, table: Table, tmp_path: Path
 ) -> None:
-    other = OTHER[agent]
-    programs = [program(other), program(agent)]
-    homes = [Home(tmp_path / which / "home", server.url, programs) for which in ("with", "without")]
+    installed = [programs.get(agent), programs.other(agent)]
+    other = installed[1].name
+    homes = [Home(tmp_path / which / "home", server.url, installed) for which in ("with", "without")]
     home, control = homes
     for each in homes:
         _first_runs(each, agent, other, server)
-    before = home.files()
+    before, control_before = (each.files() for each in homes)
 
     _add(home, agent, table)
     _recall(home, agent, server, table)
     _remember(home, other, server)
     table.set(agent, "cross-agent recall", f"yes, {other}")
     table.set(agent, "ask", _ask(home, agent, server))
-    _remove(home, agent, other, before)
+    for name in (other, agent, agent):
+        done = home.funes("remove", name)
+        assert done.code == 0, done.err
 
     for name, prompt in ((agent, PROMPT), (other, QUESTION)):
         server.script = [Say(DECISION)]
         assert control.turn(name, prompt).code == 0
-    files = {name: content for name, content in home.files().items() if not name.startswith((".funes/", ".cache/"))}
-    assert differences(files, control.files(), (home.path, control.path), (agent, other)) == []
-    assert mentions(files, b"funes", (agent, other)) == []
+    after, control_after = _without_funes(home), _without_funes(control)
+    found = differences(after, control_after, (home.path, control.path), (agent, other))
+    assert not found, "\n".join(found)
+    assert mentions(after, b"funes", (agent, other)) == []
+    # What the agents leave alone is the same to the byte.
+    untouched = {name for name in before if control_before.get(name) == control_after.get(name, b"?")}
+    assert {name for name in changes(before, after) if name in untouched} == set()
+    assert untouched & _CONFIGURED[agent] == _CONFIGURED[agent]
     table.set(agent, "remove", "as before")
+
+
+_CONFIGURED = {
+    "claude": set[str](),
+    "codex": {".codex/config.toml"},
+    "pi": {".pi/agent/settings.json", ".pi/agent/models.json"},
+    "hermes": {".hermes/config.yaml"},
+}
+"""The user's own files, which agents do not touch in a run."""
+
+
+def _without_funes(home: Home) -> dict[str, bytes]:
+    """The files of a HOME without funes's own folders: memory, traces and caches stay after `funes remove`."""
+    return {name: content for name, content in home.files().items() if not name.startswith((".funes/", ".cache/funes"))}
 
 
 def _first_runs(home: Home, agent: str, other: str, server: ModelServer) -> None:
@@ -156,14 +173,6 @@ def _ask(home: Home, agent: str, server: ModelServer) -> str:
 
 _KEPT_BY_ASK = (".claude.json", ".claude/plugins/store/", ".claude/backups/", ".codex/logs_", ".codex/state_")
 """What programs rewrite whenever they start: counters, their own logs."""
-
-
-def _remove(home: Home, agent: str, other: str, before: dict[str, bytes]) -> None:
-    for name in (other, agent):
-        done = home.funes("remove", name)
-        assert done.code == 0, done.err
-    done = home.funes("remove", agent)
-    assert done.code == 0, done.err
 
 
 def _passages(home: Home) -> int:

@@ -7,12 +7,11 @@ import shlex
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from funes.hook import hook_command
+from tests.e2e.conftest import Programs
 from tests.e2e.homes import Home, wait_for_worker
-from tests.e2e.installing import Program
 from tests.e2e.table import Table
 from tests.support.model_script import Call, Say
 from tests.support.model_server import ModelServer
@@ -21,10 +20,10 @@ EVENTS = 50
 
 
 def test_the_tools_are_there_when_the_agent_looks(
-    agent: str, program: Callable[[str], Program], server: ModelServer, table: Table, tmp_path: Path
+    agent: str, programs: Programs, server: ModelServer, table: Table, tmp_path: Path
 ) -> None:
     log = tmp_path / "handshakes"
-    home = Home(tmp_path / "home", server.url, [program(agent)], log)
+    home = Home(tmp_path / "home", server.url, [programs.get(agent)], log)
     assert home.funes("add", agent, "--yes").code == 0
     log.unlink(missing_ok=True)
     server.script = [Call("recall", {"query": "anything"}), Say("Done.")]
@@ -36,9 +35,9 @@ def test_the_tools_are_there_when_the_agent_looks(
 
 
 def test_what_a_hook_costs_the_agent(
-    agent: str, program: Callable[[str], Program], server: ModelServer, table: Table, tmp_path: Path
+    agent: str, programs: Programs, server: ModelServer, table: Table, tmp_path: Path
 ) -> None:
-    home = Home(tmp_path / "home", server.url, [program(agent)])
+    home = Home(tmp_path / "home", server.url, [programs.get(agent)])
     command = shlex.join(hook_command(agent, event="Stop"))
     payload = json.dumps({"session_id": "s", "transcript_path": "", "cwd": "/", "hook_event_name": "Stop"}).encode()
     taken = []

@@ -34,6 +34,7 @@ def agents(home, tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("HOME", str(tmp_path))  # an installer may have put a program elsewhere in it
     monkeypatch.setenv("FUNES_HOME", str(home))
     monkeypatch.setenv("FUNES_MODELS", str(home / "no-models"))
     return folder
@@ -92,13 +93,13 @@ def test_without_an_agent_the_passages_are_printed(agents, capsys):
     assert main(["ask", QUESTION]) == 0
     captured = capsys.readouterr()
     assert f"→ get {PARSER} " in captured.out
-    assert "none of claude, codex and pi is on PATH" in captured.err
+    assert "none of claude, codex and pi is on this machine" in captured.err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["codex", QUESTION], "`codex` is not on PATH; install it"),
+        (["codex", QUESTION], "`codex` is not on this machine; install it"),
         (["hermes", QUESTION], "Hermes cannot be asked"),
         (["gemini", QUESTION], "There is no agent 'gemini' to ask; it is one of claude, codex, pi."),
         (["claude"], "The question is missing"),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
+
+from funes.agents.detect import agent_named
 
 MARK = "FUNES_ASK"
 """Set in the environment of an agent that is asked; the hooks leave such a run alone."""
@@ -192,10 +193,10 @@ AGENTS: dict[str, type[Asking]] = {kind.name: kind for kind in (AskClaude, AskCo
 
 
 def find_agent(name: str | None = None) -> Asking | None:
-    """The agent with this name, or the first there is; None when its program is not on PATH."""
+    """The agent with this name, or the first there is; None when its program is not on this machine."""
     for candidate in [name] if name else AGENTS:
-        if program := shutil.which(candidate):
-            return AGENTS[candidate](program)
+        if program := agent_named(candidate).program():
+            return AGENTS[candidate](str(program))
     return None
 
 

@@ -36,7 +36,7 @@ def ask(words: tuple[str, ...], memory: str | None, k: int, timeout: float) -> i
     options.tell(question.result.notes)
     hits, label = question.result.hits, question.label
     if question.agent is None:
-        options.tell(["none of claude, codex and pi is on PATH, so these are the passages themselves"])
+        options.tell(["none of claude, codex and pi is on this machine, so these are the passages themselves"])
         _print_passages(question.result, label)
         return 0
     if sys.stderr.isatty():

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from funes.agents.asking import AGENTS, Asking, find_agent
+from funes.agents.detect import KINDS
 from funes.commands.opened import OpenMemory
 from funes.commands.recall import recall
 from funes.errors import FunesError
 from funes.search.model import DEFAULT_K, RecallOptions, RecallResult
 
 DEFAULT_TIMEOUT = 120.0
-_KNOWN = ("claude", "codex", "pi", "hermes")
 _SHOWN_ERRORS = 5
 """Lines of an agent's stderr in the sentence that says it failed."""
 
@@ -43,7 +43,7 @@ def parse_words(words: tuple[str, ...]) -> tuple[str | None, str]:
     """
     first, rest = words[0], words[1:]
     # `ask gemini "what is …"`: the second word is a whole question, so the first is meant as an agent.
-    is_agent = first in _KNOWN or (len(rest) == 1 and " " in rest[0].strip() and first.isidentifier())
+    is_agent = first in KINDS or (len(rest) == 1 and " " in rest[0].strip() and first.isidentifier())
     if not is_agent:
         return None, " ".join(words)
     if not " ".join(rest).strip():
@@ -82,7 +82,7 @@ def _choose(name: str | None) -> Asking | None:
         raise FunesError(f"There is no agent {name[:80]!r} to ask; it is one of {askable}.")
     agent = find_agent(name)
     if agent is None:
-        raise FunesError(f"`{name}` is not on PATH; install it, or leave it out to ask the first agent found.")
+        raise FunesError(f"`{name}` is not on this machine; install it, or leave it out to ask the first agent found.")
     return agent
 
 
