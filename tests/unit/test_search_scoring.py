@@ -94,11 +94,11 @@ def test_one_passage_is_shown_once() -> None:
     assert [one.chunk.id for one in chosen] == ["a"]
 
 
-def test_a_marathon_session_gets_half_of_the_places() -> None:
+def test_a_marathon_session_gets_three_quarters_of_the_places() -> None:
     long = [Scored(chunk(f"m{i}", session="marathon"), 10 - i) for i in range(8)]
     short = [Scored(chunk(f"o{i}", session=f"other{i}"), 1 - i / 10) for i in range(4)]
     chosen = select([*long, *short], 8, True)
-    assert sum(one.chunk.session_id == "marathon" for one in chosen) == 4
+    assert sum(one.chunk.session_id == "marathon" for one in chosen) == 6
     assert len(chosen) == 8
 
 

@@ -193,9 +193,20 @@ class MemoryReader:
             first: lowest `seq` to read.
             last: highest `seq` to read, inclusive; None for no bound.
         """
-        condition = f"session_id = {quoted(session_id)} AND seq >= {max(0, first or 0)}"
-        if last is not None:
-            condition += f" AND seq <= {last}"
+        return self.stretches([(session_id, first, last)])
+
+    def stretches(self, places: Sequence[tuple[str, int | None, int | None]]) -> list[Chunk]:
+        """Read parts of sessions with one scan.
+
+        Args:
+            places: `(session id, lowest seq, highest seq)`, both inclusive; None for no bound.
+
+        Returns:
+            Passages of all parts, each once, in order of session, turn, block and split.
+        """
+        if not places:
+            return []
+        condition = " OR ".join(f"({_stretch(*place)})" for place in dict.fromkeys(places))
         chunks = table_rows(self._chunks.scan(CHUNK_COLUMNS, condition))
         absent = [chunk.id for chunk in chunks if chunk.text is None]
         originals = self.rows(absent) if absent else {}
@@ -203,7 +214,7 @@ class MemoryReader:
             if chunk.text is None and chunk.id in originals:
                 chunk.text, chunk.offset = originals[chunk.id].text, originals[chunk.id].offset
         chunks = [chunk for chunk in chunks if chunk.text is not None]
-        chunks.sort(key=lambda chunk: (chunk.seq, chunk.block_idx, chunk.split_idx))
+        chunks.sort(key=lambda chunk: (chunk.session_id, chunk.seq, chunk.block_idx, chunk.split_idx))
         return chunks
 
     def find_sessions(self, prefix: str) -> list[str]:
@@ -261,6 +272,11 @@ def table_rows(table: pa.Table) -> list[Chunk]:
     from funes.memory.schema import table_to_chunks
 
     return table_to_chunks(table)
+
+
+def _stretch(session_id: str, first: int | None, last: int | None) -> str:
+    condition = f"session_id = {quoted(session_id)} AND seq >= {max(0, first or 0)}"
+    return condition if last is None else f"{condition} AND seq <= {last}"
 
 
 def _ranked(rows: pa.Table, scores: list[float]) -> list[tuple[str, float]]:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TOOL_SHARE = 0.2
 """A tool tier's places, as a share of the prose's."""
 
+DEPTH = 3
+"""Length of a list for each place: a passage in the middle of both lists is worth more than one high in one of them."""
+
 Ranked = list[tuple[str, float]]
 
 
@@ -65,9 +68,9 @@ def find_candidates(
     searches: list[Callable[[], Ranked]] = []
     for tier in tiers:
         narrowed = replace(where, types=tier.types)
-        searches.append(_words(reader, query, narrowed, tier.places))
+        searches.append(_words(reader, query, narrowed, DEPTH * tier.places))
         if vector is not None:
-            searches.append(_nearest(reader, vector, narrowed, tier.places))
+            searches.append(_nearest(reader, vector, narrowed, DEPTH * tier.places))
     with ThreadPoolExecutor(2) as pool:
         lists = list(pool.map(lambda search: search(), searches))
     per_tier = len(searches) // len(tiers)

@@ -15,7 +15,7 @@ from funes.memory.filters import Filter
 Rerank = Literal["late", "off"]
 
 DEFAULT_K = 8
-DEFAULT_CANDIDATES = 300
+DEFAULT_CANDIDATES = 400
 DEFAULT_NEIGHBORS = 1
 
 

@@ -24,10 +24,11 @@ def add_neighbours(reader: MemoryReader, hits: list[Hit], count: int) -> None:
     if count <= 0:
         return
     reach = LOOK_AROUND * count
-    for hit in hits:
-        chunk = hit.chunk
-        around = reader.session_chunks(chunk.session_id, max(0, chunk.seq - reach), chunk.seq + reach)
-        here = _place(chunk)
+    places = [(hit.chunk.session_id, hit.chunk.seq - reach, hit.chunk.seq + reach) for hit in hits]
+    read = reader.stretches(places)
+    for hit, (session, first, last) in zip(hits, places, strict=True):
+        around = [one for one in read if one.session_id == session and first <= one.seq <= last]
+        here = _place(hit.chunk)
         before = [one for one in around if _place(one) < here and one.split_idx == 0]
         after = [one for one in around if _place(one) > here and one.split_idx == 0]
         hit.before = [_neighbour(one) for one in _nearest(before[::-1], count)[::-1]]

@@ -1,7 +1,7 @@
 """Selection: from scored passages to the list a reader sees.
 
 One passage is shown once, whatever the number of places it stands in; a marathon session and the tool tiers get a
-bounded number of places, which they exceed only when nothing else is left.
+bounded number of places (three quarters and one quarter), which they exceed only when nothing else is left.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import ceil
 
 from funes.chunking import Chunk
 
-SESSION_SHARE = 0.5
+SESSION_SHARE = 0.75
 TOOL_SHARE = 0.25
 TOOL_TYPES = ("tool_use", "tool_result")
 
