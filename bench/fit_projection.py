@@ -38,12 +38,15 @@ def neutral_texts() -> list[str]:
         documents.append(source)
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                documents.append(ast.get_docstring(node) or "")
+                documents.append(ast.get_docstring(node) or "")  # noqa: PERF401
     for distribution in sorted(importlib.metadata.distributions(), key=lambda d: d.metadata["Name"]):
         body = distribution.metadata.get_payload()
         documents.append(body if isinstance(body, str) else "")
     passages = [
-        document[start : start + 1000] for document in documents for start in range(0, len(document), 1000) if len(document) >= 40
+        document[start : start + 1000]
+        for document in documents
+        if len(document) >= 40
+        for start in range(0, len(document), 1000)
     ]
     prose = [p for p in passages if p.count("\n    ") < 5]
     source = [p for p in passages if p.count("\n    ") >= 5]

@@ -4,9 +4,9 @@ Packed: the sequences of a batch lie one after the other without padding, so lin
 in one multiplication and attention runs per sequence. Equations: Devlin et al. 2018, https://arxiv.org/abs/1810.04805;
 post-layer-norm, learnt positions, exact (erf) GELU, as in the reference checkpoints.
 
-The pass is plain enough to run any BERT checkpoint: `Bert` takes its shapes from the tensors and a `BertConfig`, accepts
-token types, and returns every token's last hidden state; what is built on top (pooling, a classification head) is the
-caller's.
+The pass is plain enough to run any BERT checkpoint: `Bert` takes its shapes from the tensors and a `BertConfig`,
+accepts token types, and returns every token's last hidden state; what is built on top (pooling, a classification head)
+is the caller's.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _runs(bounds: list[int], most: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _weights(query: Floats, key: Floats, scores: Floats) -> Floats:
-    """exp of every query's score of every key, into `scores`, and their sums, (..., queries, 1).
+    """Exp of every query's score of every key, into `scores`, and their sums, (..., queries, 1).
 
     The largest score is subtracted first, as a softmax does to stay in range, only where the sums show the need.
     """
@@ -235,7 +235,7 @@ def _weights(query: Floats, key: Floats, scores: Floats) -> Floats:
     np.matmul(query, key.swapaxes(-1, -2), out=scores)
     np.exp(scores, out=scores)
     total = scores @ ones
-    if _SMALLEST < total.min() and total.max() < _LARGEST:
+    if total.min() > _SMALLEST and total.max() < _LARGEST:
         return total
     np.matmul(query, key.swapaxes(-1, -2), out=scores)
     scores -= scores.max(axis=-1, keepdims=True)
@@ -243,7 +243,7 @@ def _weights(query: Floats, key: Floats, scores: Floats) -> Floats:
     return scores @ ones
 
 
-# 2 gelu(x) = x + |x| - 2|x| erfc(|x|/√2)/2, with erfc(a/√2)/4 ≈ p(a)^-16 in the manner of Abramowitz & Stegun 7.1.28. The
+# 2 gelu(x) = x + |x| - |x| erfc(|x|/√2), with erfc(a/√2) ≈ p(a)^-16 in the manner of Abramowitz & Stegun 7.1.28. The
 # coefficients of p, highest first, were fitted by iteratively reweighted least squares and then rounded so that the
 # error of gelu is least, evaluated in float32: 5e-7 at most. Multiplications and divisions are many times cheaper in
 # numpy than exp or tanh, and this form needs no sign.

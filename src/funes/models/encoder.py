@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from funes.errors import ModelMissingError
+from funes.errors import FunesError, ModelMissingError
 from funes.models import codes, threads
 from funes.models import fetch as fetching
 from funes.models.bert import Bert, BertConfig
@@ -23,10 +22,16 @@ from funes.models.safetensors import read_tensors
 from funes.models.stop_words import STOP_WORDS
 from funes.models.tokens import Pieces, Tokens
 
+if TYPE_CHECKING:
+    from funes.models.onnx import OnnxBert
+
 Floats = NDArray[np.float32]
 
 MODEL_ID = VECTORS_ID
 
+_BACKENDS = ("numpy", "onnxruntime")
+_CONFIG = BertConfig(heads=12)
+_UNKNOWN = -1
 _BATCH = 1536  # tokens of one packed forward pass: enough for fast multiplications, few enough for the cache
 
 
@@ -67,23 +72,44 @@ class Encoder:
 
     Args:
         folder: the folder with the pinned model's files.
+        backend: what runs the forward pass, `"numpy"` or `"onnxruntime"`.
+
+    Raises:
+        FunesError: a file is damaged, or there is no such backend.
     """
 
     model_id = MODEL_ID
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
+    def __init__(self, folder: Path, backend: str = "numpy") -> None:
+        if backend not in _BACKENDS:
+            raise FunesError(f"FUNES_BACKEND must be {' or '.join(_BACKENDS)}, not {backend!r}.")
+        self._tensors = read_tensors(folder / WEIGHTS)
+        self._backend = backend
         self.tokens = Tokens(folder / TOKENIZER)
+        self._known = np.full(self.tokens.size, _UNKNOWN, np.int8)
 
     @cached_property
-    def _bert(self) -> Bert:
-        return Bert(read_tensors(self._folder / WEIGHTS), BertConfig(heads=12))
+    def _bert(self) -> Bert | OnnxBert:
+        """The forward pass, made at its first use: scoring by word pieces needs none."""
+        if self._backend == "numpy":
+            return Bert(self._tensors, _CONFIG)
+        from funes.models.onnx import OnnxBert
 
-    @cached_property
-    def _kept(self) -> NDArray[np.bool_]:
-        """Which word pieces' tokens count: those with a letter or digit, in any script, that are no function words."""
-        return np.array([_counts(name) for name in self.tokens.names])
+        return OnnxBert(self._tensors, _CONFIG, threads=1)  # the batches are spread over the cores already
+
+    @property
+    def _words(self) -> Floats:
+        return self._tensors["embeddings.word_embeddings.weight"]
+
+    def _kept(self, pieces: Pieces) -> NDArray[np.bool_]:
+        """Which tokens count: those with a letter or digit, in any script, that are no function words.
+
+        Remembered piece by piece, because going through the whole vocabulary takes longer than a question.
+        """
+        known = self._known[pieces]
+        for piece in set(pieces[known == _UNKNOWN].tolist()):
+            self._known[piece] = _counts(self.tokens.name(piece))
+        return cast("NDArray[np.bool_]", self._known[pieces] == 1)
 
     def encode_passages(self, texts: Sequence[str], with_codes: bool = True) -> PassageEncodings:
         """Sentence vectors and token codes of passages, on every core.
@@ -93,9 +119,9 @@ class Encoder:
             with_codes: whether token codes are made (tool output has none).
         """
         pieces = self.tokens.encode(texts)
-        dense = np.zeros((len(texts), self._bert.width), np.float32)
+        dense = np.zeros((len(texts), self._words.shape[1]), np.float32)
         token_codes: list[codes.Codes] = [np.zeros((0, codes.BYTES), np.uint8)] * len(texts)
-        kept = [self._kept[ids] for ids in pieces]
+        kept = [self._kept(ids) for ids in pieces]
 
         def work(batch: list[int]) -> None:
             states = self._bert.hidden_states([pieces[i] for i in batch])
@@ -108,20 +134,21 @@ class Encoder:
                     token_codes[i] = part
 
         self._spread(work, _batches([len(ids) for ids in pieces]))
-        return PassageEncodings(dense, token_codes if with_codes else None, [ids[keep] for ids, keep in zip(pieces, kept, strict=True)])
+        kept_pieces = [ids[keep] for ids, keep in zip(pieces, kept, strict=True)]
+        return PassageEncodings(dense, token_codes if with_codes else None, kept_pieces)
 
     def encode_query(self, text: str) -> QueryEncoding:
         """What a query is compared by; tokens that passages do not store are left out."""
         ids = self.tokens.encode([text])[0]
         with threads.one_blas_thread():
             states = self._bert.hidden_states([ids])[0]
-            keep = self._kept[ids]
+            keep = self._kept(ids)
             pieces = ids[keep]
             return QueryEncoding(_pooled(states), codes.project(states[keep]), self.static_matrix(pieces), pieces)
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """The kept word pieces of each text, as `encode_passages` gives them, without a forward pass."""
-        return [ids[self._kept[ids]] for ids in self.tokens.encode(texts)]
+        return [ids[self._kept(ids)] for ids in self.tokens.encode(texts)]
 
     def kept_states(self, texts: Sequence[str]) -> tuple[list[Floats], list[Pieces]]:
         """The kept tokens' last hidden states, uncompressed, and their word pieces: what projections are fitted on.
@@ -130,18 +157,18 @@ class Encoder:
             Per text a (tokens, 384) float32 array, and the aligned (tokens,) word-piece ids.
         """
         pieces = self.tokens.encode(texts)
-        states: list[Floats] = [np.zeros((0, self._bert.width), np.float32)] * len(texts)
+        states: list[Floats] = [np.zeros((0, self._words.shape[1]), np.float32)] * len(texts)
 
         def work(batch: list[int]) -> None:
             for i, state in zip(batch, self._bert.hidden_states([pieces[i] for i in batch]), strict=True):
-                states[i] = state[self._kept[pieces[i]]]
+                states[i] = state[self._kept(pieces[i])]
 
         self._spread(work, _batches([len(ids) for ids in pieces]))
-        return states, [ids[self._kept[ids]] for ids in pieces]
+        return states, [ids[self._kept(ids)] for ids in pieces]
 
     def word_vectors(self, pieces: Pieces) -> Floats:
         """Word pieces' input vectors as the checkpoint has them, (t, 384) float32."""
-        return cast(Floats, self._bert.words[pieces])
+        return self._words[pieces]
 
     def static_matrix(self, pieces: Pieces) -> Floats:
         """Word pieces' input vectors in their own space, for passages that have no codes.
@@ -152,7 +179,8 @@ class Encoder:
         Returns:
             (t, 192) float32, unit rows.
         """
-        return codes.project(cast(Floats, self._bert.words[pieces]), "pieces")
+        with threads.one_blas_thread():
+            return codes.project(self._words[pieces], "pieces")
 
     def _spread(self, work: Callable[[list[int]], None], batches: list[list[int]]) -> None:
         count = min(threads.workers(), len(batches))
@@ -161,6 +189,8 @@ class Encoder:
                 for batch in batches:
                     work(batch)
             else:
+                from concurrent.futures import ThreadPoolExecutor
+
                 with ThreadPoolExecutor(count) as pool:
                     for _ in pool.map(work, batches):
                         pass
@@ -175,7 +205,7 @@ def _pooled(states: Floats) -> Floats:
     """Mean of the token states, scaled to length 1."""
     mean = states.mean(axis=0)
     mean /= max(float(np.linalg.norm(mean)), 1e-12)
-    return cast(Floats, mean)
+    return cast("Floats", mean)
 
 
 def _batches(lengths: Sequence[int]) -> list[list[int]]:
@@ -203,10 +233,15 @@ def load_encoder(*, fetch: bool, progress: Progress | None = None) -> Encoder:
         fetch: whether the model may be downloaded when it is not on this machine.
         progress: called with the name of what is fetched, bytes so far and bytes in all (0 when unknown).
 
+    Environment: `FUNES_BACKEND`, `numpy` (default) or `onnxruntime`.
+
     Raises:
         ModelMissingError: the model is not on this machine and cannot or may not be fetched.
+        FunesError: the model is damaged, or the backend is not there.
     """
     folder = fetching.ensure(MINILM, progress) if fetch else fetching.find(MINILM)
     if folder is None:
-        raise ModelMissingError("The model is not on this machine yet: run `funes index` while online to fetch it (91 MB, once).")
-    return Encoder(folder)
+        raise ModelMissingError(
+            f"The model {MINILM.model_id} is not on this machine: run `funes models pull` once, with a connection."
+        )
+    return Encoder(folder, os.environ.get("FUNES_BACKEND") or "numpy")

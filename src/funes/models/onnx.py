@@ -59,7 +59,7 @@ class OnnxBert:
             ids[row, : lengths[row]] = sequence
             mask[row, : lengths[row]] = 1
         states = self._session.run(None, {"ids": ids, "types": np.zeros_like(ids), "mask": mask})[0]
-        return [cast(Floats, states[row, :length]) for row, length in enumerate(lengths)]
+        return [cast("Floats", states[row, :length]) for row, length in enumerate(lengths)]
 
 
 def graph(tensors: Mapping[str, NDArray[np.generic]], config: BertConfig) -> bytes:
@@ -79,27 +79,32 @@ def graph(tensors: Mapping[str, NDArray[np.generic]], config: BertConfig) -> byt
 
     embeddings = [weight(f"embeddings.{kind}_embeddings.weight") for kind in ("word", "position", "token_type")]
     nodes.append(
-        _node("EmbedLayerNormalization", ["ids", "types", *embeddings, *names("embeddings.LayerNorm")], ["states", "ignored"],
-              epsilon=config.epsilon)
-    )  # fmt: skip
+        _node(
+            "EmbedLayerNormalization",
+            ["ids", "types", *embeddings, *names("embeddings.LayerNorm")],
+            ["states", "ignored"],
+            epsilon=config.epsilon,
+        )
+    )
     states = "states"
     layer = 0
     while f"encoder.layer.{layer}.output.dense.weight" in tensors:
         name = f"encoder.layer.{layer}."
         parts = [f"{name}attention.self.{part}" for part in ("query", "key", "value")]
+        mix, up, down = f"{name}attention.output", f"{name}intermediate", f"{name}output"
         qkv = weight(f"{name}qkv.weight", np.concatenate([tensors[f"{part}.weight"] for part in parts]).T)
         qkv_bias = weight(f"{name}qkv.bias", np.concatenate([tensors[f"{part}.bias"] for part in parts]))
         nodes += [
             _node("Attention", [states, qkv, qkv_bias, "mask"], [f"{name}context"], num_heads=config.heads),
-            _node("MatMul", [f"{name}context", transposed(f"{name}attention.output.dense")], [f"{name}mixed"], domain=""),
+            _node("MatMul", [f"{name}context", transposed(f"{mix}.dense")], [f"{name}mixed"], domain=""),
             _node("SkipLayerNormalization",
-                  [f"{name}mixed", states, *names(f"{name}attention.output.LayerNorm"), weight(f"{name}attention.output.dense.bias")],
+                  [f"{name}mixed", states, *names(f"{mix}.LayerNorm"), weight(f"{mix}.dense.bias")],
                   [f"{name}middle"], epsilon=config.epsilon),
-            _node("MatMul", [f"{name}middle", transposed(f"{name}intermediate.dense")], [f"{name}inner"], domain=""),
-            _node("BiasGelu", [f"{name}inner", weight(f"{name}intermediate.dense.bias")], [f"{name}active"]),
-            _node("MatMul", [f"{name}active", transposed(f"{name}output.dense")], [f"{name}down"], domain=""),
+            _node("MatMul", [f"{name}middle", transposed(f"{up}.dense")], [f"{name}inner"], domain=""),
+            _node("BiasGelu", [f"{name}inner", weight(f"{up}.dense.bias")], [f"{name}active"]),
+            _node("MatMul", [f"{name}active", transposed(f"{down}.dense")], [f"{name}down"], domain=""),
             _node("SkipLayerNormalization",
-                  [f"{name}down", f"{name}middle", *names(f"{name}output.LayerNorm"), weight(f"{name}output.dense.bias")],
+                  [f"{name}down", f"{name}middle", *names(f"{down}.LayerNorm"), weight(f"{down}.dense.bias")],
                   [f"{name}states"], epsilon=config.epsilon),
         ]  # fmt: skip
         states = f"{name}states"

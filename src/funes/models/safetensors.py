@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from funes.errors import FunesError
 
 _DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U8": "|u1",
+    "BOOL": "|b1",
 }  # fmt: skip
 _LONGEST_HEADER = 100_000_000  # the format's own bound
 

@@ -74,7 +74,7 @@ def workers() -> int:
 def _blas_name() -> str:
     try:
         config = np.show_config(mode="dicts")
-        return str(config["Build Dependencies"]["blas"]["name"]).lower()  # type: ignore[index]
+        return str(config["Build Dependencies"]["blas"]["name"]).lower()
     except (KeyError, TypeError):
         return ""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,11 +57,14 @@ class Tokens:
         encodings = self._tokenizer.encode_batch_fast([clip(text) for text in texts])
         return [np.array(encoding.ids, np.uint16) for encoding in encodings]
 
-    @cached_property
-    def names(self) -> list[str]:
-        """The word pieces by id."""
-        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
-        return sorted(vocabulary, key=vocabulary.__getitem__)
+    @property
+    def size(self) -> int:
+        """How many word pieces there are."""
+        return int(self._tokenizer.get_vocab_size(with_added_tokens=True))
+
+    def name(self, piece: int) -> str:
+        """How a word piece is written; one that continues a word begins with `##`."""
+        return str(self._tokenizer.id_to_token(piece))
 
 
 def clip(text: str) -> str:
