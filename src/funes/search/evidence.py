@@ -3,7 +3,7 @@
 A question is mostly about one piece of work, and work leaves more than one passage. The bonus of a session is the mean,
 over its best three candidates, of what they score above the average candidate; a session with one lucky passage gets a
 third of what a session about the subject gets. On the evaluation sets half of that bonus helps at every depth
-(docs/how-it-works.md has the figures).
+(docs/ranking.md has the figures).
 """
 
 from __future__ import annotations

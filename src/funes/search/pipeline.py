@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from funes.models.encoder import Encoder
 
 WEAK_BELOW = 0.43
-"""Weighted mean cosine under which a passage is not close to the question (docs/how-it-works.md)."""
+"""Weighted mean cosine under which a passage is not close to the question (docs/ranking.md)."""
 
 TOOL_HANDICAP = 0.02
 """Tool text is full of identifiers and matches more by chance; it has to be closer than prose by this much."""
