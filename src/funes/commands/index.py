@@ -99,7 +99,7 @@ class _Run:
             if not self.stop():
                 self._vectors(state)
             self.report.vectors_seconds = time.monotonic() - began
-            if self.report.waiting is None:
+            if self.report.waiting is None and not self.options.follows:
                 self.report.waiting = self._count_waiting(state)
         self.report.interrupted = self.stop()
         return self.report
@@ -136,8 +136,7 @@ class _Run:
         report.failed += found.unreadable
         for sentence in found.problems:
             report.note(sentence)
-        follows = self.options.traces is not None or self.options.since is not None
-        if not found.traces and not found.unrecognised and not found.unreadable and not follows:
+        if not found.traces and not found.unrecognised and not found.unreadable and not self.options.follows:
             raise FunesError(_nothing_found(self.options))
 
     def _words(self, state: IndexState, found: Found) -> None:
@@ -189,6 +188,8 @@ class _Run:
 
         if state.model not in ("", VECTORS_ID):
             state.waiting = UNKNOWN
+            if passages is not None:
+                return  # a few new vectors must not take the place of all the old ones
         if not newest_version(self.folder) or state.waiting == 0 or budget == 0:
             return
         from funes.commands.indexing.vectors import embed_waiting
@@ -217,9 +218,9 @@ class _Run:
                 raise
             self.report.note(f"The new passages wait for their vectors. {error.message}")
             return
-        if passages is None:
+        if passages is None or self.report.embedded:
             state.model = VECTORS_ID
-        elif self.report.embedded and state.waiting != UNKNOWN:
+        if passages is not None and self.report.embedded and state.waiting != UNKNOWN:
             self.report.waiting = max(0, state.waiting - self.report.embedded)
         if self.report.waiting is not None:
             state.waiting = self.report.waiting

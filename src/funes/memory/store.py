@@ -5,8 +5,9 @@ Rows are only ever added. A batch is one Lance commit, so a killed writer leaves
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 IDS_AT_ONCE = 2000
 CACHE_BYTES = 64 << 20
-STORED_COLUMNS = ("id", "turn_uuid", "seq", "block_idx", "split_idx", "offset", "ts")
+STORED_COLUMNS = ("id", "turn_uuid", "seq", "block_idx", "split_idx", "offset")
 
 
 @dataclass(slots=True)
@@ -41,12 +42,33 @@ class StoredSession:
     """What the table holds of one session.
 
     Attributes:
-        rows: one tuple of `STORED_COLUMNS` for each row, headers left out.
+        table: the places of its rows, headers left out; None when there are none.
         header: the newest header row, None when there is none.
+        next_seq: position of its next new turn.
+        last: time of its latest turn.
     """
 
-    rows: list[tuple[Any, ...]]
-    header: Chunk | None
+    table: pa.Table | None = None
+    header: Chunk | None = None
+    next_seq: int = 0
+    last: datetime | None = None
+
+    def rows(self, turns: Iterable[str], ids: Iterable[str]) -> list[tuple[Any, ...]]:
+        """Rows of some turns and rows with some ids, a tuple of `STORED_COLUMNS` each.
+
+        Of a session that has grown for days, a new turn needs few rows.
+        """
+        if self.table is None:
+            return []
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = pc.or_(
+            pc.is_in(self.table.column("turn_uuid"), pa.array(turns, pa.string())),
+            pc.is_in(self.table.column("id"), pa.array(ids, pa.string())),
+        )
+        found = self.table.filter(wanted)
+        return list(zip(*(found.column(name).to_pylist() for name in STORED_COLUMNS), strict=True))
 
 
 class MemoryWriter:
@@ -96,11 +118,14 @@ class MemoryWriter:
         """Read what the table held of a session before this writer appended anything."""
         self._open()
         if self._before is None:
-            return StoredSession([], None)
-        condition = f"session_id = {quoted(session_id)} AND seq >= 0"
-        rows = self._scan(list(STORED_COLUMNS), condition)
-        columns = [rows.column(name).to_pylist() for name in STORED_COLUMNS]
-        return StoredSession(list(zip(*columns, strict=True)), self._header(session_id))
+            return StoredSession()
+        import pyarrow.compute as pc
+
+        header = self._header(session_id)
+        rows = self._scan([*STORED_COLUMNS, "ts"], f"session_id = {quoted(session_id)} AND seq >= 0")
+        if not rows.num_rows:
+            return StoredSession(header=header)
+        return StoredSession(rows, header, pc.max(rows.column("seq")).as_py() + 1, pc.max(rows.column("ts")).as_py())
 
     def stored_texts(self, ids: Sequence[str]) -> set[str]:
         """Find which of these passages were stored, under whatever session, before this writer appended anything."""

@@ -66,8 +66,7 @@ def discover(options: IndexOptions, earlier: Mapping[str, KnownTrace]) -> Found:
         FunesError: for a path that does not exist, a file that is no trace, or an unknown harness.
     """
     wanted = source_named(options.harness) if options.harness else None
-    follows = options.traces is not None or options.since is not None
-    found = Found(problems=[] if follows else source_problems())
+    found = Found(problems=[] if options.follows else source_problems())
     if options.traces is not None:
         candidates = _exactly(options.traces, wanted, earlier, found)
     elif options.path is not None:

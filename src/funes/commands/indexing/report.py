@@ -38,6 +38,11 @@ class IndexOptions:
     traces: tuple[Path, ...] | None = None
     since: float | None = None
 
+    @property
+    def follows(self) -> bool:
+        """Whether an agent is followed: finding nothing new is no fault then, and nobody reads what is counted."""
+        return self.traces is not None or self.since is not None
+
 
 @dataclass(slots=True)
 class FoundHarness:

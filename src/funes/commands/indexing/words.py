@@ -11,7 +11,7 @@ from funes.commands.indexing.reading import Batch, BlockRows, Finished, ReadJob,
 from funes.commands.indexing.report import IndexReport
 from funes.commands.indexing.state import IndexState, TraceOutcome, TraceState
 from funes.memory.schema import OUTPUT, REFERENCE, header_row
-from funes.memory.store import MemoryWriter
+from funes.memory.store import MemoryWriter, StoredSession
 
 FIRST_ROWS = 2_000
 FLUSH_ROWS = 20_000
@@ -27,23 +27,23 @@ class _Session:
 
     Attributes:
         number: what it is called in the table of owners.
+        stored: its rows before this run. What follows is known of the rows that this run has met.
         references: passages that it contains but another session stores.
         blocks: id of the block at each place, `hash((turn, block_idx))`.
         seqs: position of each retained turn, by `hash(turn)`.
         next_seq: position of the next new turn.
         last: time of its latest turn.
         header: its newest header row.
-        fresh: whether the memory did not contain it before this run.
     """
 
     number: int
+    stored: StoredSession
     references: set[int] = field(default_factory=set)
     blocks: dict[int, int] = field(default_factory=dict)
     seqs: dict[int, int] = field(default_factory=dict)
     next_seq: int = 0
     last: datetime | None = None
     header: Chunk | None = None
-    fresh: bool = True
 
 
 class WordsPhase:
@@ -79,8 +79,7 @@ class WordsPhase:
         self._ruleset = batch.ruleset
         outcome = self._outcomes.setdefault(job.key, TraceOutcome())
         ids = [[split_id(rows.id, rows.first + k) for k in range(len(rows.pieces))] for rows in batch.rows]
-        for session_id in dict.fromkeys(rows.session_id for rows in batch.rows):
-            self._session(session_id)
+        self._recall(batch, ids)
         self._look_up(identifier for block in ids for identifier in block)
         for rows, block in zip(batch.rows, ids, strict=True):
             self._block(rows, block, outcome)
@@ -142,28 +141,38 @@ class WordsPhase:
             if info.id not in self._touched:
                 self._touched.add(info.id)
                 report.sessions += 1
-                report.new_sessions += self._session(info.id).fresh and self._session(info.id).next_seq > 0
+                session = self._session(info.id)
+                report.new_sessions += session.stored.table is None and session.next_seq > 0
 
     def _session(self, session_id: str) -> _Session:
-        """Return what is known of a session, reading its rows at the first mention."""
+        """Return what is known of a session."""
         if (known := self._sessions.get(session_id)) is not None:
             return known
-        session = self._sessions[session_id] = _Session(len(self._sessions) + 1)
         stored = self.writer.stored_session(session_id)
-        for identifier, turn_uuid, seq, block_idx, split_idx, offset, ts in stored.rows:
-            number = int(identifier, 16)
-            if offset == REFERENCE:
-                session.references.add(number)
-            else:
-                self._owners[number] = session.number
-            if split_idx == 0:
-                session.blocks[hash((turn_uuid, block_idx))] = number
-            session.seqs[hash(turn_uuid)] = seq
-            session.next_seq = max(session.next_seq, seq + 1)
-            session.last = _later(session.last, ts)
-        session.header = stored.header
-        session.fresh = not stored.rows
+        session = self._sessions[session_id] = _Session(len(self._sessions) + 1, stored)
+        session.next_seq, session.last, session.header = stored.next_seq, stored.last, stored.header
         return session
+
+    def _recall(self, batch: Batch, ids: list[list[str]]) -> None:
+        """Load the rows that a batch may meet in its sessions: those of its turns and those of its passages."""
+        turns: dict[str, dict[str, None]] = {}
+        passages: dict[str, list[str]] = {}
+        for rows, block in zip(batch.rows, ids, strict=True):
+            turns.setdefault(rows.session_id, {})[rows.turn_uuid] = None
+            passages.setdefault(rows.session_id, []).extend(block)
+        for session_id in turns:
+            session = self._session(session_id)
+            for identifier, turn_uuid, seq, block_idx, split_idx, offset in session.stored.rows(
+                turns[session_id], passages[session_id]
+            ):
+                number = int(identifier, 16)
+                if offset == REFERENCE:
+                    session.references.add(number)
+                else:
+                    self._owners[number] = session.number
+                if split_idx == 0:
+                    session.blocks[hash((turn_uuid, block_idx))] = number
+                session.seqs[hash(turn_uuid)] = seq
 
     def _look_up(self, ids: Iterable[str]) -> None:
         """Find out which passages sessions that are not loaded store."""
