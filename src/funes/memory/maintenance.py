@@ -23,7 +23,7 @@ DELTA_ROWS = 1000
 MERGE_DELTAS = 6
 """Deltas of similar size are merged when there are this many of them."""
 
-MERGE_ROWS = 120_000
+MERGE_ROWS = 60_000
 """No merge makes a bigger delta: merging takes 1.5 KB of memory a row, and queries search several deltas quickly."""
 
 SMALL_FRAGMENT = 5000
