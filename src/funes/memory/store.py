@@ -17,7 +17,7 @@ from funes.errors import CorruptMemoryError
 from funes.memory.identity import ensure_identity, newest_version
 from funes.memory.lance import give_memory_back, guarded, lance_module, written
 from funes.memory.lock import WAIT_SECONDS, WORDS_LOCK, WriterLock
-from funes.memory.maintenance import index_chunks, tidy
+from funes.memory.maintenance import DELTA_ROWS, index_chunks, tidy
 from funes.memory.schema import (
     CHUNK_COLUMNS,
     CHUNKS,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 IDS_AT_ONCE = 2000
 CACHE_BYTES = 64 << 20
+LONG_RUN_ROWS = 50_000
 STORED_COLUMNS = ("id", "turn_uuid", "seq", "block_idx", "split_idx", "offset")
 
 
@@ -145,15 +146,24 @@ class MemoryWriter:
             table = chunks_to_table(chunks)
             written(self.folder, lambda: self._append(table))
 
-    def index(self) -> None:
-        """Bring the indexes up to date when enough rows are waiting for it."""
-        if self._dataset is not None and written(self.folder, lambda: index_chunks(self._dataset)):
+    def index(self, delta_rows: int | None = None) -> None:
+        """Bring the indexes up to date when enough rows are waiting for it.
+
+        Args:
+            delta_rows: how many rows are not enough. By default a quarter of the table within bounds: in the middle of
+                a long run, big deltas are better than many.
+        """
+        if self._dataset is None:
+            return
+        if delta_rows is None:
+            delta_rows = min(max(DELTA_ROWS, self._dataset.count_rows() // 5), LONG_RUN_ROWS)
+        if written(self.folder, lambda: index_chunks(self._dataset, delta_rows)):
             self._dataset = self._newest()
             give_memory_back()
 
     def finish(self) -> None:
         """Index, compact and clean up if there is reason to. Call once, after the last append."""
-        self.index()
+        self.index(DELTA_ROWS)
         if self._dataset is not None and written(self.folder, lambda: tidy(self._dataset)):
             self._dataset = self._newest()
 
