@@ -34,6 +34,8 @@ _PASSING = re.compile(
     r"-(shm|wal)$"  # a database's own
     r"|^\.cache/pip/"  # a check for updates of Hermes
     r"|^\.codex/\.tmp/"
+    r"|^\.cache/claude-cli-nodejs/"  # what happened to any MCP server
+    r"|^\.claude/\.last-cleanup$"
     r"|^\.claude/session-env/"  # made for each session in which any hook runs at its start
     r"|^\.hermes/logs/mcp-stderr\.log$"  # what any MCP server says on stderr
 )

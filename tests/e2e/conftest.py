@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from tests.e2e.homes import Home
 from tests.e2e.installing import AGENTS, CannotInstallError, Program, install
 from tests.e2e.table import Table
 from tests.support.model_server import ModelServer
@@ -76,6 +78,23 @@ class Programs:
 @pytest.fixture(scope="session")
 def programs(table: Table) -> Programs:
     return Programs(table)
+
+
+class HomeMaker(Protocol):
+    """Makes a HOME below the test's folder."""
+
+    def __call__(self, name: str, programs: Sequence[Program], handshakes: Path | None = None) -> Home: ...
+
+
+@pytest.fixture
+def make_home(server: ModelServer, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> HomeMaker:
+    rules = tmp_path_factory.getbasetemp() / "rules"
+
+    def make_home(name: str, programs: Sequence[Program], handshakes: Path | None = None) -> Home:
+        # All end alike, so that what contains the path can be compared.
+        return Home(tmp_path / name / "home", server.url, programs, rules, handshakes)
+
+    return make_home
 
 
 @pytest.fixture(params=AGENTS)

@@ -41,10 +41,14 @@ class Home:
         path: a folder that does not exist yet.
         url: address of the scripted model server.
         programs: the agents that are on PATH in it.
-        handshakes: a file in which the MCP server notes how long after its start it has listed its tools.
+        rules: a folder for the compiled secret rules.
+        handshakes: a file in which the MCP server notes how long after its start it has answered each step of the
+            handshake, in seconds.
     """
 
-    def __init__(self, path: Path, url: str, programs: Sequence[Program], handshakes: Path | None = None) -> None:
+    def __init__(
+        self, path: Path, url: str, programs: Sequence[Program], rules: Path, handshakes: Path | None = None
+    ) -> None:
         self.path = path
         self.url = url
         self.project = path / "project"
@@ -57,15 +61,21 @@ class Home:
             "LANG": "C.UTF-8",
             "TERM": "dumb",
         }
-        self._give_model()
+        self._fill_cache(rules)
         for program in programs:
             _SET_UP[program.name](self)
 
-    def _give_model(self) -> None:
-        """Put this machine's embedding model where funes looks for it; without one, nothing is to wait for it."""
+    def _fill_cache(self, rules: Path) -> None:
+        """Put this machine's embedding model where funes looks for it; without one, nothing is to wait for it.
+
+        The compiled secret rules, which cost seconds of CPU, are made in the first HOME and shared by the others.
+        """
+        cache = self.path / ".cache" / "funes"
+        cache.mkdir(parents=True)
+        rules.mkdir(exist_ok=True)
+        (cache / "kingfisher").symlink_to(rules)
         if folder := find(MINILM):
-            (self.path / ".cache" / "funes").mkdir(parents=True)
-            (self.path / ".cache" / "funes" / "models").symlink_to(folder.parent)
+            (cache / "models").symlink_to(folder.parent)
         else:
             self.environment |= {"HF_HUB_OFFLINE": "1", "PIP_RETRIES": "0"}
 
@@ -197,7 +207,7 @@ if sys.argv[1:2] == ["mcp"]:
     send = server.Server._send
     def timed(self, message, batch=None):
         send(self, message, batch)
-        if "tools" in message.get("result", {{}}):
+        if message.get("result", {{}}).keys() & {{"protocolVersion", "tools"}}:
             with open("/proc/self/stat") as stat, open({log!r}, "a") as log:
                 started = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
                 log.write(f"{{time.clock_gettime(time.CLOCK_BOOTTIME) - started}}\\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from funes.commands.opened import OpenMemory
 from funes.errors import FunesError
 from funes.memory.filters import Filter
 from tests.e2e.comparing import changes, differences, mentions
-from tests.e2e.conftest import Programs
+from tests.e2e.conftest import HomeMaker, Programs
 from tests.e2e.homes import Home, wait_for_worker
 from tests.e2e.table import Table
 from tests.support.model_script import Call, Say
@@ -52,11 +51,11 @@ class Watch(threading.Thread):
 
 
 def test_an_agents_life_with_funes(
-    agent: str, programs: Programs, server: ModelServer, table: Table, tmp_path: Path
+    agent: str, programs: Programs, make_home: HomeMaker, server: ModelServer, table: Table
 ) -> None:
     installed = [programs.get(agent), programs.other(agent)]
     other = installed[1].name
-    homes = [Home(tmp_path / which / "home", server.url, installed) for which in ("with", "without")]
+    homes = [make_home(which, installed) for which in ("with", "without")]
     home, control = homes
     for each in homes:
         _first_runs(each, agent, other, server)
