@@ -21,7 +21,7 @@ from funes.memory.lock import WAIT_SECONDS
 from funes.paths import memory_folder, state_file
 
 if TYPE_CHECKING:
-    from funes.commands.indexing.reading import ReadJob
+    from funes.commands.indexing.messages import ReadJob
     from funes.commands.indexing.words import WordsPhase
 
 DEFAULT_BUDGET = 60.0
@@ -161,8 +161,8 @@ class _Run:
 
     def _read(self, state: IndexState, phase: WordsPhase, jobs: list[ReadJob]) -> None:
         """Deliver what the readers read to the words phase."""
+        from funes.commands.indexing.messages import Batch
         from funes.commands.indexing.pool import read_traces
-        from funes.commands.indexing.reading import Batch
 
         waiting = state.waiting
         self.progress.start("read", sum(job.size for job in jobs))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from funes.commands.indexing.reading import ReadJob
+from funes.commands.indexing.messages import ReadJob
 from funes.commands.indexing.report import FoundHarness, IndexOptions
 from funes.commands.indexing.state import KnownTrace
 from funes.errors import FunesError

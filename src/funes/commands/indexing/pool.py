@@ -17,7 +17,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from funes.commands.indexing.reading import Batch, Finished, ReadJob, TraceReader
+from funes.commands.indexing.messages import Batch, Finished, ReadJob
+from funes.commands.indexing.reading import TraceReader
 from funes.commands.indexing.state import TraceOutcome
 
 MAX_WORKERS = 2  # the main process keeps up with no more, and each may hold a very long line

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from funes.chunking import Chunk, split_id
-from funes.commands.indexing.reading import Batch, BlockRows, Finished, ReadJob, SessionInfo
+from funes.commands.indexing.messages import Batch, BlockRows, Finished, ReadJob, SessionInfo
 from funes.commands.indexing.report import IndexReport
 from funes.commands.indexing.state import IndexState, TraceOutcome, TraceState
 from funes.memory.schema import OUTPUT, REFERENCE, header_row
