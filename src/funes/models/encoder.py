@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from funes.models.onnx import OnnxBert
 
 Floats = NDArray[np.float32]
+T = TypeVar("T")
+R = TypeVar("R")
 
 MODEL_ID = VECTORS_ID
 
 _BACKENDS = ("numpy", "onnxruntime")
 _CONFIG = BertConfig(heads=12)
+_TEXTS = 32  # texts tokenised at once
 _UNKNOWN = -1
 _BATCH = 1536  # tokens of one packed forward pass: enough for fast multiplications, few enough for the cache
 
@@ -118,7 +121,7 @@ class Encoder:
             texts: the passages, any characters; what follows the 256th word piece is not seen.
             with_codes: whether token codes are made (tool output has none).
         """
-        pieces = self.tokens.encode(texts)
+        pieces = self._tokenised(texts)
         dense = np.zeros((len(texts), self._words.shape[1]), np.float32)
         token_codes: list[codes.Codes] = [np.zeros((0, codes.BYTES), np.uint8)] * len(texts)
         kept = [self._kept(ids) for ids in pieces]
@@ -133,7 +136,7 @@ class Encoder:
                 for i, part in zip(batch, np.split(made, ends[:-1]), strict=True):
                     token_codes[i] = part
 
-        self._spread(work, _batches([len(ids) for ids in pieces]))
+        _spread(work, _batches([len(ids) for ids in pieces]))
         kept_pieces = [ids[keep] for ids, keep in zip(pieces, kept, strict=True)]
         return PassageEncodings(dense, token_codes if with_codes else None, kept_pieces)
 
@@ -148,7 +151,7 @@ class Encoder:
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """The kept word pieces of each text, as `encode_passages` gives them, without a forward pass."""
-        return [ids[self._kept(ids)] for ids in self.tokens.encode(texts)]
+        return [ids[self._kept(ids)] for ids in self._tokenised(texts)]
 
     def kept_states(self, texts: Sequence[str]) -> tuple[list[Floats], list[Pieces]]:
         """The kept tokens' last hidden states, uncompressed, and their word pieces: what projections are fitted on.
@@ -156,14 +159,14 @@ class Encoder:
         Returns:
             Per text a (tokens, 384) float32 array, and the aligned (tokens,) word-piece ids.
         """
-        pieces = self.tokens.encode(texts)
+        pieces = self._tokenised(texts)
         states: list[Floats] = [np.zeros((0, self._words.shape[1]), np.float32)] * len(texts)
 
         def work(batch: list[int]) -> None:
             for i, state in zip(batch, self._bert.hidden_states([pieces[i] for i in batch]), strict=True):
                 states[i] = state[self._kept(pieces[i])]
 
-        self._spread(work, _batches([len(ids) for ids in pieces]))
+        _spread(work, _batches([len(ids) for ids in pieces]))
         return states, [ids[self._kept(ids)] for ids in pieces]
 
     def word_vectors(self, pieces: Pieces) -> Floats:
@@ -182,18 +185,22 @@ class Encoder:
         with threads.one_blas_thread():
             return codes.project(self._words[pieces], "pieces")
 
-    def _spread(self, work: Callable[[list[int]], None], batches: list[list[int]]) -> None:
-        count = min(threads.workers(), len(batches))
-        with threads.one_blas_thread():
-            if count <= 1:
-                for batch in batches:
-                    work(batch)
-            else:
-                from concurrent.futures import ThreadPoolExecutor
+    def _tokenised(self, texts: Sequence[str]) -> list[Pieces]:
+        """Word pieces of each text with the special tokens, on every core."""
+        parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
+        return [ids for part in _spread(self.tokens.encode, parts) for ids in part]
 
-                with ThreadPoolExecutor(count) as pool:
-                    for _ in pool.map(work, batches):
-                        pass
+
+def _spread(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+    """What `work` returns for each part, made on every core."""
+    count = min(threads.workers(), len(parts))
+    with threads.one_blas_thread():
+        if count <= 1:
+            return [work(part) for part in parts]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(count) as pool:
+            return list(pool.map(work, parts))
 
 
 def _counts(piece: str) -> bool:

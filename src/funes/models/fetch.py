@@ -27,6 +27,7 @@ Progress = Callable[[str, int, int], None]
 
 _BLOCK = 1 << 20
 _HUB_SECONDS = 5.0  # for the first answer; a Hub that cannot be reached must not hold up the other source
+_STALL_SECONDS = 20.0
 _POLL_SECONDS = 0.2
 _NO_CONNECTION = ("failed to establish", "name resolution", "newconnectionerror", "unreachable", "timed out")
 
@@ -176,19 +177,47 @@ def _from_hub(model: PinnedModel, report: Progress) -> None:
         raise _SourceError("HF_HUB_OFFLINE is set")
     if importlib.util.find_spec("huggingface_hub") is None:
         raise _SourceError("its client is not installed")
+    if not _hub_reachable():
+        raise _SourceError("no connection")
     import threading
+    import time
 
     failures: list[BaseException] = []
     download = threading.Thread(target=_hub_download, args=(model, failures), daemon=True)
     download.start()
     blobs = _hub_folder(model) / "blobs"
-    before = _total(blobs)
+    before = now = _total(blobs)
+    moved = time.monotonic()
     while download.is_alive():
-        report("fetching from Hugging Face", min(_total(blobs) - before, model.size), model.size)
+        report("fetching from Hugging Face", min(now - before, model.size), model.size)
         download.join(_POLL_SECONDS)
+        last, now = now, _total(blobs)
+        if now != last:
+            moved = time.monotonic()
+        elif time.monotonic() - moved > _STALL_SECONDS:
+            raise _SourceError("no answer")
     if failures:
         raise _SourceError(f"no answer ({type(failures[0]).__name__})") from failures[0]
     report("fetching from Hugging Face", model.size, model.size)
+
+
+def _hub_reachable() -> bool:
+    """Whether something answers at the Hub's address; its client would try for half a minute to find that out."""
+    import urllib.error
+    import urllib.request
+
+    address = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=_HUB_SECONDS).close()
+    except urllib.error.HTTPError:
+        return True
+    except urllib.error.URLError as error:
+        import ssl
+
+        return isinstance(error.reason, ssl.SSLError)  # the client may know certificates that Python does not
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _hub_download(model: PinnedModel, failures: list[BaseException]) -> None:

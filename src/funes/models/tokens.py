@@ -41,8 +41,8 @@ class Tokens:
     """
 
     def __init__(self, path: Path, longest: int = LONGEST) -> None:
-        # The library forbids its threads after a fork and says so on stderr unless this is set.
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+        # Its own threads hang in a process forked after their first use, or warn on stderr unless this is set.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         from tokenizers import Tokenizer
 
         try:
