@@ -30,6 +30,7 @@ RETENTION_DAYS = 30
 # Claude sets the first ones for what it runs; the others keep a command for registering from doing anything else.
 _NOT_PASSED_ON = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID")
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+_SERVER: tuple[Key, ...] = ("mcpServers", SERVER)
 _MAPS: dict[str, tuple[tuple[Key, ...], ...]] = {
     "config": (("mcpServers",), ("declinedPlugins",), ()),
     "settings": (("enabledPlugins",), ("extraKnownMarketplaces",), ()),
@@ -89,10 +90,14 @@ class Claude:
             folders=(self.home / "plugins" / "marketplaces", self.backups),
         )
 
-    def traces(self) -> list[Path]:
+    def parts(self) -> list[Path]:
         """See the protocol."""
-        found = [path for path in dict.fromkeys(path for path, _ in self._own()) if path.is_file()]
-        return found + [folder for folder in (self.folder, self.cache) if folder.exists()]
+        found = dict.fromkeys(path for path, entry in self._own() if entry != _SERVER)
+        return [*found, *(folder for folder in (self.folder, self.cache) if folder.exists())]
+
+    def has_server(self) -> bool:
+        """See the protocol."""
+        return SERVER in _map(_object(self.config), "mcpServers")
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""
@@ -149,11 +154,11 @@ class Claude:
                 self._run("plugin", "uninstall", PLUGIN)
             if self.marketplaces in present:
                 self._run("plugin", "marketplace", "remove", MARKETPLACE)
-            if SERVER in _map(_object(self.config), "mcpServers"):
+            if self.has_server():
                 self._run("mcp", "remove", SERVER, "-s", "user")
             if earlier := known.get("server"):
                 self._run("mcp", "add-json", SERVER, json.dumps(earlier), "-s", "user")
-        kept = ("mcpServers", SERVER) if known.get("server") else ()
+        kept = _SERVER if known.get("server") else ()
         absent = known.get("absent", {})
         for name in _MAPS:
             path: Path = getattr(self, name)
@@ -191,7 +196,7 @@ class Claude:
         """Every entry of funes in Claude's files: the file, and names and numbers that lead there."""
         config, settings = _object(self.config), _object(self.settings)
         if SERVER in _map(config, "mcpServers"):
-            yield self.config, ("mcpServers", SERVER)
+            yield self.config, _SERVER
         for number in json_text.positions(config.get("declinedPlugins"), lambda item: item == PLUGIN):
             yield self.config, ("declinedPlugins", number)
         for name, key in (("enabledPlugins", PLUGIN), ("extraKnownMarketplaces", MARKETPLACE)):

@@ -72,17 +72,16 @@ class Codex:
             folders=(self.home / ".tmp" / "marketplaces",),
         )
 
-    def traces(self) -> list[Path]:
+    def parts(self) -> list[Path]:
         """See the protocol."""
         value = codex_config.load(self.config)[1]
-        own = (
-            SERVER in _table(value, codex_config.SERVERS)
-            or PLUGIN in _table(value, "plugins")
-            or MARKETPLACE in _table(value, "marketplaces")
-            or self._trust(value)
-        )
+        own = PLUGIN in _table(value, "plugins") or MARKETPLACE in _table(value, "marketplaces") or self._trust(value)
         found = [self.config] if own else []
         return found + [folder for folder in (self.folder, self.cache) if folder.exists()]
+
+    def has_server(self) -> bool:
+        """See the protocol."""
+        return SERVER in _table(codex_config.load(self.config)[1], codex_config.SERVERS)
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""

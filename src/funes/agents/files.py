@@ -61,7 +61,8 @@ def write(path: Path, data: bytes, mode: int | None = None) -> None:
         with suppress(FileNotFoundError):
             before = target.stat()
             mode = stat.S_IMODE(before.st_mode)
-            if not os.access(target, os.W_OK):
+            allowed = os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+            if not (allowed and before.st_mode & 0o222):
                 # The folder alone decides whether a file can be replaced; its owner meant this one to stay as it is.
                 raise PermissionError(None, "it is read-only")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)

@@ -73,11 +73,14 @@ class Hermes:
         """See the protocol."""
         return Watch(files=(self.config, self.approvals, self._lock()))
 
-    def traces(self) -> list[Path]:
+    def parts(self) -> list[Path]:
         """See the protocol."""
-        settings = self._settings()
-        found = [self.config] if SERVER in _map(settings, "mcp_servers") or any(_own_hooks(settings)) else []
+        found = [self.config] if any(_own_hooks(self._settings())) else []
         return found + ([self.approvals] if any(_own_approvals(self._approved())) else [])
+
+    def has_server(self) -> bool:
+        """See the protocol."""
+        return SERVER in _map(self._settings(), "mcp_servers")
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""

@@ -36,6 +36,13 @@ class Receipt:
     folders: list[Path] = field(default_factory=list)
     known: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def compare(cls, before: Snapshot, after: Snapshot, known: dict[str, Any]) -> Receipt:
+        """Make the receipt from what was there before and after."""
+        pairs = files.changed(before, after)
+        records = [FileRecord.compare(path, earlier, later) for path, earlier, later in pairs if later is not None]
+        return cls(records, sorted(after.folders - before.folders), known)
+
 
 def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trust: bool = False) -> Outcome:
     """Add funes to an agent, or change its binding. When a step fails, everything is put back.
@@ -56,22 +63,16 @@ def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trus
         return outcome
     start = Snapshot.take(agent.watch())
     receipt_before = files.read(_receipt_file(agent))
-    made = _home_folders(start)
+    home = funes_home().absolute()
+    made = [folder for folder in (home / "agents", home) if not folder.exists()]
     try:
-        _take_out(agent, _read_receipt(agent))
+        receipt = _read_receipt(agent)
+        if receipt or agent.parts():
+            _take_out(agent, receipt or Receipt())
         before = Snapshot.take(agent.watch())
         known, notes = agent.register(binding, server, trust=trust)
         after = Snapshot.take(agent.watch())
-        receipt = Receipt(
-            [
-                FileRecord.compare(path, earlier, later)
-                for path, earlier, later in files.changed(before, after)
-                if later is not None
-            ],
-            sorted(after.folders - before.folders),
-            known,
-        )
-        _write_receipt(agent, receipt)
+        _write_receipt(agent, Receipt.compare(before, after, known))
     except BaseException:
         start.restore()
         _put_back_receipt(agent, receipt_before)
@@ -90,12 +91,12 @@ def remove_agent(agent: Agent) -> Outcome:
     """
     outcome = Outcome(agent.name, agent.title)
     receipt_file = _receipt_file(agent)
-    if not receipt_file.is_file() and not agent.traces():
+    if not receipt_file.is_file() and not agent.parts() and not agent.has_server():
         outcome.done = False
         return outcome
     start = Snapshot.take(agent.watch())
     try:
-        _take_out(agent, _read_receipt(agent))
+        _take_out(agent, _read_receipt(agent) or Receipt())
     except BaseException:
         start.restore()
         raise
@@ -105,19 +106,17 @@ def remove_agent(agent: Agent) -> Outcome:
     return outcome
 
 
-def _take_out(agent: Agent, receipt: Receipt | None) -> None:
+def _take_out(agent: Agent, receipt: Receipt) -> None:
     """Put back what is unchanged since `add`, and take funes's parts out of the rest."""
-    known = receipt or Receipt()
-    whole = [(record, files.read(record.path)) for record in known.records if record.intact()]
-    if receipt is None and not agent.traces():
-        return
-    agent.unregister(known.known)
+    whole = [(record, files.read(record.path)) for record in receipt.records if record.intact()]
+    agent.unregister(receipt.known)
     for record, data in whole:
         if data is not None:
             record.put_back(data)
-    files.delete_empty(known.folders)
-    if left := agent.traces():
-        places = ", ".join(shown(path) for path in left)
+    files.delete_empty(receipt.folders)
+    left = agent.parts()
+    if left or (agent.has_server() and not receipt.known.get("server")):
+        places = ", ".join(shown(path) for path in left) or f"the MCP servers of {agent.title}"
         by_hand = f"docs/agent-{agent.name}.md says how to do it by hand"
         raise FunesError(f"funes cannot be taken out of {places}; {by_hand}.")
 
@@ -173,9 +172,3 @@ def _put_back_receipt(agent: Agent, data: bytes | None) -> None:
         files.delete(_receipt_file(agent))
     else:
         files.write(_receipt_file(agent), data, files.PRIVATE)
-
-
-def _home_folders(before: Snapshot) -> list[Path]:
-    """Those folders of funes's own that do not exist yet, to be removed again when nothing comes of it."""
-    folders = (funes_home().absolute() / "agents", funes_home().absolute())
-    return [folder for folder in folders if not folder.exists()]

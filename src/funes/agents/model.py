@@ -133,8 +133,12 @@ class Agent(Protocol):
         """Every file and folder that `register` may touch."""
         ...
 
-    def traces(self) -> list[Path]:
-        """The files that hold a part of funes now."""
+    def parts(self) -> list[Path]:
+        """The files and folders that hold now what funes alone puts there."""
+        ...
+
+    def has_server(self) -> bool:
+        """Whether there is an MCP server of that name, which somebody else may have put there, too."""
         ...
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:

@@ -83,9 +83,13 @@ class Pi:
         """See the protocol."""
         return Watch(trees=(self.folder,))
 
-    def traces(self) -> list[Path]:
+    def parts(self) -> list[Path]:
         """See the protocol."""
         return [self.folder] if self.folder.exists() and not self._is_foreign() else []
+
+    def has_server(self) -> bool:
+        """See the protocol: the extension brings its own."""
+        return False
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""

@@ -104,11 +104,16 @@ def cut(text: str, pieces: Sequence[str], wanted: Any) -> str | None:
         pieces: what `add` returned, in that order.
         wanted: what the rest has to say.
     """
-    for piece in dict.fromkeys(reversed(pieces)):  # a later one may stand inside an earlier one
-        if not piece or text.count(piece) != pieces.count(piece):
-            return None
-        text = text.replace(piece, "")
-    return text if _means(text, wanted) else None
+    if not pieces:
+        return text if _means(text, wanted) else None
+    *earlier, piece = pieces  # a later one may stand inside an earlier one
+    position = text.find(piece) if piece else -1
+    while position >= 0:
+        rest = cut(text[:position] + text[position + len(piece) :], earlier, wanted)
+        if rest is not None:
+            return rest
+        position = text.find(piece, position + 1)
+    return None
 
 
 _NOTHING = object()
@@ -116,7 +121,11 @@ _NOTHING = object()
 
 def _added(value: Any, path: Sequence[str], new: Any) -> Any:
     if not path:
-        return [*new, *value] if isinstance(value, list) and isinstance(new, list) else new
+        if value is None:
+            return new
+        if isinstance(value, list) and isinstance(new, list):
+            return [*new, *value]
+        raise ValueError("something else is there")
     mapping = {} if value is None else value
     if not isinstance(mapping, dict):
         raise ValueError(f"{path[0]} has no mapping around it")
@@ -207,12 +216,19 @@ def _places(text: str, path: Sequence[str], value: Any) -> list[tuple[str, int]]
         block = _block(entry, "", line_end)
         return [(_break(text, line_end) + block, len(text)), (block, first)]
     below = _line_after(text, above.end_mark.index)
-    if node.id == "scalar":  # nothing, so far
-        indent = " " * (above.start_mark.column + 2)
-    else:
-        first = node.value[0][0] if node.id == "mapping" else node  # before a mapping may stand an anchor
-        indent = " " * first.start_mark.column
+    column = above.start_mark.column + 2 if node.id == "scalar" else _column(text, node)  # a scalar: nothing, so far
+    indent = " " * column
     return [((_break(text, line_end) if below == len(text) else "") + _block(entry, indent, line_end), below)]
+
+
+def _column(text: str, node: Any) -> int:
+    """Where the entries of a block stand in their lines; before the first of them may stand an anchor or a tag."""
+    if node.id == "mapping":
+        column: int = node.value[0][0].start_mark.column
+        return column
+    item = node.value[0].start_mark.index
+    dash = len(text[:item].rstrip(" ")) - 1
+    return dash - text.rfind("\n", 0, dash) - 1 if text[dash : dash + 1] == "-" else int(node.start_mark.column)
 
 
 def _laid_out_anew(text: str, path: Sequence[str], wanted: Any) -> str:

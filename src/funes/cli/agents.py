@@ -31,7 +31,7 @@ def add(agent: str | None, memory: str | None, yes: bool, no_index: bool, trust_
     from funes.ui.progress import terminal_progress
     from funes.ui.summary import summary_text
 
-    interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    interactive = _at_terminal()
     names: tuple[str, ...] = (agent,) if agent else ()
     if not agent:
         found = find_agents()
@@ -64,6 +64,11 @@ def remove(agent: str) -> int:
 
     click.echo(removed_text(run_remove(agent)), nl=False)
     return 0
+
+
+def _at_terminal() -> bool:
+    """Whether there is a person to ask."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _confirm(found: list[FoundHarness]) -> bool:

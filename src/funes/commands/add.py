@@ -175,11 +175,12 @@ def _index(found: list[FoundHarness], progress: Progress | None) -> list[IndexRe
 def _not_indexed(found: list[FoundHarness]) -> str:
     commands = " and ".join(f"`funes index --harness {harness.name}`" for harness in found)
     count = sum(harness.traces for harness in found)
-    return f"{count:,} earlier traces are not indexed; {commands} does that."
+    traces = f"{count:,} earlier traces are" if count != 1 else "1 earlier trace is"
+    return f"{traces} not indexed; {commands} does that."
 
 
 def _is_added(agent: Agent) -> bool:
     try:
-        return bool(agent.traces())
+        return bool(agent.parts())
     except FunesError:
         return False  # a file of the agent's cannot be read; adding says so
