@@ -147,6 +147,7 @@ class Claude:
         """See the protocol."""
         self._check_json()
         present = {path for path, _ in self._own()}
+        others = set(_names(self.backups)) - set(known.get("backups", ()))
         unused = files.digest(files.read(self.config) or b"") == known.get("config")
         if self.program() is not None:
             # Claude's own commands first; what they cannot do is done below.
@@ -170,8 +171,8 @@ class Claude:
         if not known.get("data", True):
             files.delete_empty((self.data.parent,))  # Claude makes it for the first plugin that runs
         if unused:
-            # As it was before: nothing has happened since that the backups could be wanted for.
-            for backup in known.get("backups", ()):
+            # As it was before: nothing has happened since that the backups, of then and of now, could be wanted for.
+            for backup in set(_names(self.backups)) - others:
                 files.delete(self.backups / backup)
 
     def describe(self, path: Path) -> str:
