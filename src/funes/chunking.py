@@ -16,7 +16,9 @@ from funes.traces.model import Block, Session, Turn
 MAX_CHARACTERS = 1200
 OVERLAP = 150
 
-_DATA_URI = re.compile(r"data:(?P<type>[\w.+-]{1,60}/[\w.+-]{1,60})(?:;[\w=.+-]{1,80}){0,4};base64,(?P<body>[A-Za-z0-9+/=_-]{64,})")
+_DATA_URI = re.compile(
+    r"data:(?P<type>[\w.+-]{1,60}/[\w.+-]{1,60})(?:;[\w=.+-]{1,80}){0,4};base64,(?P<body>[A-Za-z0-9+/=_-]{64,})"
+)
 
 
 @dataclass(slots=True)
@@ -115,7 +117,9 @@ def passage_id(session: Session, turn: Turn, block: Block, text: str, block_idx:
     """Id of a whole block: its anchor where the format has one, else its place, with its type and text.
 
     Args:
-        session, turn, block: where the block stands.
+        session: the conversation.
+        turn: the block's turn in it.
+        block: the block.
         text: the block's text as it is stored (redacted).
         block_idx: the block's position in its turn.
     """
