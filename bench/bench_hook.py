@@ -5,7 +5,8 @@
 
 A turn is as long as the median one of 1,193 in the team sessions (2,600 characters of prose, 4 tool calls of 900
 characters together, 4,500 characters of tool output), its text is cut from the standard library's own source. CPU time
-is user and system time of the worker and its children, imports included: what can be compared on a busy machine.
+is user and system time of the worker and its children, imports included. It grows when others use the machine, so a
+process that only starts the libraries (storage, secret rules, model) is measured with every ten turns.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ from pathlib import Path
 from funes import hook
 
 CALLS = 4
+LIBRARIES = """
+import os, lance
+from funes.models.encoder import load_encoder
+from funes.secrets import Redactor
+Redactor()
+load_encoder(fetch=False)
+os._exit(0)
+"""
 PROMPT, REMARK, CALL, OUTPUT, ANSWER = 200, 150, 230, 1140, 1800
 
 
@@ -117,14 +126,17 @@ def worker(memory: Path | None, turns: int) -> None:
             shutil.copytree(memory, home)
         session = Turns(Path(folder) / "projects" / "-bench")
         environment = {**os.environ, "FUNES_HOME": str(home), "CLAUDE_CONFIG_DIR": folder}
-        costs = []
+        costs: list[float] = []
+        libraries: list[float] = []
         for number, seconds in enumerate(_follow(session, home, environment, turns)):
             costs.append(seconds)
             if number % 10 == 9:
-                print(f"turns {number - 8}-{number + 1}: {_spread(costs[-10:])}", flush=True)
+                libraries.append(_timed([sys.executable, "-c", LIBRARIES], environment, b"")[1])
+                spread = f"{_spread(costs[-10:])}; libraries {libraries[-1]:.2f} s"
+                print(f"turns {number - 8}-{number + 1}: {spread}", flush=True)
         print(f"first ten: {_spread(costs[:10])}")
         print(f"last ten:  {_spread(costs[-10:])}")
-        print(f"all:       {_spread(costs)}")
+        print(f"all:       {_spread(costs)}; libraries alone: median {statistics.median(libraries):.2f} s")
         lines = (home / "logs" / hook.LOG).read_text(encoding="utf-8").splitlines()
         print(f"last line of the log: {lines[-1]}")
 

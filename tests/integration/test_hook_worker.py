@@ -31,6 +31,7 @@ from funes.memory.store import MemoryWriter
 from funes.models import encoder
 from funes.paths import cache_folder, memory_folder
 from funes.traces.text import ASK_PROMPT
+from funes.ui.status_text import status_json, status_text
 from tests.support.claude_sessions import ClaudeSession, talk
 from tests.support.corpus import shared_corpus
 from tests.support.hooks import entries, environment, fire, note, noted, wait_for_worker
@@ -271,17 +272,22 @@ def test_vectors_make_way_for_the_next_event(home: Path, projects: Path, monkeyp
     talk(first, 1, "harbour")
     talk(second, 1, "attic")
     asked: list[bool] = []
+    wanted: list[int] = []
 
-    def vectors(*, stop: Callable[[], bool], passages: Sequence[str] | None = None, **_: object) -> IndexReport:
+    def vectors(*, stop: Callable[[], bool], passages: Sequence[str], budget: float) -> IndexReport:
         if not asked:
-            note(home, "claude", globals()["stop"](second))
+            note(home, "claude", second_stop)
         asked.append(stop())
+        wanted.append(len(passages))
         return IndexReport()
+
+    second_stop = stop(second)
 
     monkeypatch.setattr(worker, "run_vectors", vectors)
     note(home, "claude", stop(first))
     worker.follow(None)
     assert asked == [True, False]
+    assert wanted == [4, 8]  # what was put off comes with the next
     assert found("attic")
 
 
@@ -419,6 +425,10 @@ def test_a_fault_is_logged_and_shown_and_the_next_event_gets_its_chance(
     assert report.failed_hook is not None
     assert (report.last_hook.harness, report.last_hook.event, report.last_hook.stored) == ("claude", "Stop", 5)
     assert "No space left on device" in report.failed_hook.error
+    shown = status_text(report)
+    assert f"last hook: {report.last_hook.time} claude Stop: 5 passages stored\n" in shown
+    assert f"hook failed: {report.failed_hook.time} claude Stop" in shown
+    assert status_json(report)["hooks"]["last_success"]["stored"] == 5
 
 
 def test_a_trace_that_cannot_be_read_is_an_error(home: Path, projects: Path) -> None:

@@ -32,6 +32,9 @@ TURN_BUDGET = 3.0
 BOUNDARY_BUDGET = 10.0
 """Seconds for vectors after a turn, and for whatever waits when a session begins or ends."""
 
+PATIENT = 5
+"""Niceness for the latter. With the highest, one step could delay the next event by minutes on a busy machine."""
+
 RETRY_SECONDS = (2.0, 5.0, 10.0, 30.0, 60.0)
 """Pauses while another process writes to the memory. After the last one the events are left to the next worker."""
 
@@ -72,6 +75,8 @@ class _Worker:
         self.home = home
         self.spool = Spool(home)
         self.cpu = 0.0
+        self.fresh: list[str] = []
+        """Passages whose vectors were put off for a more urgent event."""
 
     def run(self) -> set[str]:
         """Handle events until there are none; returns the names of those that are left for later."""
@@ -131,8 +136,9 @@ class _Worker:
         recallable = time.time()
         problems = [f"{path}: {reason}" for path, reason in report.failed]
         try:
-            if report.fresh:
-                report.embedded = run_vectors(budget=TURN_BUDGET, stop=self._called, passages=report.fresh).embedded
+            if fresh := (self.fresh + report.fresh)[-report.MAX_FRESH :]:
+                report.embedded = run_vectors(budget=TURN_BUDGET, stop=self._called, passages=fresh).embedded
+                self.fresh = fresh if self._called() else []
             if any(event.starts or event.ends for event in events):
                 session_boundary(events[-1].harness, events[-1].memory, stop=self._called)
         except LockedError:
@@ -175,7 +181,8 @@ def session_boundary(harness: str, memory: str, *, stop: Callable[[], bool]) -> 
         memory: the memory that the agent is bound to, empty for the local one.
         stop: says whether something more urgent waits.
     """
-    os.nice(19)  # nobody waits for it, and the user may be working
+    if os.nice(0) < PATIENT:
+        os.nice(PATIENT)  # nobody waits for these vectors, and the user may be working
     run_vectors(budget=BOUNDARY_BUDGET, stop=stop)
 
 

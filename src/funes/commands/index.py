@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from funes.commands.indexing.words import WordsPhase
 
 DEFAULT_BUDGET = 60.0
+SMALL_STEP = 8000
+"""Characters that are embedded before something more urgent is looked for: about half a second."""
 
 Confirm = Callable[[list[FoundHarness]], bool]
 
@@ -60,7 +62,7 @@ def run_index(options: IndexOptions, progress: Progress | None = None, confirm: 
 
 
 def run_vectors(*, budget: float, stop: Callable[[], bool], passages: Sequence[str] | None = None) -> IndexReport:
-    """Embed passages that have no vector yet, with a model that is on this machine.
+    """Embed passages that have no vector yet, with a model that is on this machine, in small steps.
 
     Args:
         budget: most seconds to spend.
@@ -71,7 +73,7 @@ def run_vectors(*, budget: float, stop: Callable[[], bool], passages: Sequence[s
         What was done: `embedded`, `waiting`, `notes` and `vectors_seconds` are set.
 
     Raises:
-        LockedError: when another process computes vectors.
+        LockedError: when another process computes vectors; it is not waited for, since it comes to these too.
         CorruptMemoryError: when the memory cannot be read.
     """
     return _Run(IndexOptions(budget=budget, fetch_model=False), NoProgress(), stop).embed(passages)
@@ -116,7 +118,7 @@ class _Run:
         """Only embed."""
         began = time.monotonic()
         with IndexState(state_file()) as state:
-            self._vectors(state, passages)
+            self._vectors(state, passages, wait=0.0, step=SMALL_STEP)
         self.report.vectors_seconds = time.monotonic() - began
         return self.report
 
@@ -179,7 +181,14 @@ class _Run:
             state.waiting = waiting + self.report.stored
         self.progress.finish()
 
-    def _vectors(self, state: IndexState, passages: Sequence[str] | None = None) -> None:
+    def _vectors(
+        self,
+        state: IndexState,
+        passages: Sequence[str] | None = None,
+        *,
+        wait: float = WAIT_SECONDS,
+        step: int | None = None,
+    ) -> None:
         """Embed what waits, or some of it, as far as the budget goes; without a model, say so."""
         budget = self.options.budget
         if budget is None and self.options.path is None:
@@ -208,7 +217,8 @@ class _Run:
                 encoder,
                 passages=passages,
                 budget=budget,
-                wait=WAIT_SECONDS,
+                wait=wait,
+                step=step,
                 stop=self.stop,
                 progress=self.progress,
                 report=self.report,

@@ -48,6 +48,7 @@ def embed_waiting(
     passages: Sequence[str] | None = None,
     budget: float | None,
     wait: float,
+    step: int | None = None,
     stop: Callable[[], bool],
     progress: Progress,
     report: IndexReport,
@@ -60,6 +61,7 @@ def embed_waiting(
         passages: ids of the only ones to embed, in which case `waiting` is not counted; None for all.
         budget: most seconds to spend, None for no limit.
         wait: seconds to wait for another process that does the same.
+        step: characters between two looks at `stop` and the time; None for `STEP_CHARACTERS`.
         stop: says whether to end early.
         progress: told about each step.
         report: `embedded` and `waiting` are set.
@@ -70,14 +72,14 @@ def embed_waiting(
     deadline = None if budget is None else time.monotonic() + budget
     with VectorWriter(folder, encoder.model_id, wait) as writer:
         if passages is not None:
-            _embed_some(writer, encoder, passages, lambda: stop() or _over(deadline), progress, report)
+            _embed_some(_Phase(writer, encoder, progress, report, step), passages, lambda: stop() or _over(deadline))
             return
         order = writer.waiting()
         report.waiting = len(order)
         if not len(order):
             return
         progress.start("vectors", len(order))
-        phase = _Phase(writer, encoder, progress, report)
+        phase = _Phase(writer, encoder, progress, report, step)
         start = 0
         while start < len(order) and not (stop() or _over(deadline)):
             tier = order.tiers[start]
@@ -94,25 +96,18 @@ def embed_waiting(
         progress.finish()
 
 
-def _embed_some(
-    writer: VectorWriter,
-    encoder: PassageEncoder,
-    passages: Sequence[str],
-    over: Callable[[], bool],
-    progress: Progress,
-    report: IndexReport,
-) -> None:
+def _embed_some(phase: _Phase, passages: Sequence[str], over: Callable[[], bool]) -> None:
     """Embed a few passages, tier by tier; vectors of another model are left for a run that replaces them all."""
+    writer, progress = phase.writer, phase.progress
     if writer.replaces():
         return
     rows = writer.without_vectors(passages)
     kinds = [tier_of(kind) for kind in rows.column("block_type").to_pylist()]
     progress.start("vectors", rows.num_rows)
-    phase = _Phase(writer, encoder, progress, report)
     for tier in sorted(set(kinds)):
         phase.embed(rows.take([i for i, kind in enumerate(kinds) if kind == tier]), tier in CODED, over)
     phase.commit()
-    if report.embedded:
+    if phase.report.embedded:
         writer.finish()
     progress.finish()
 
@@ -120,7 +115,15 @@ def _embed_some(
 class _Phase:
     """Encodes windows of passages and commits every few seconds."""
 
-    def __init__(self, writer: VectorWriter, encoder: PassageEncoder, progress: Progress, report: IndexReport) -> None:
+    def __init__(
+        self,
+        writer: VectorWriter,
+        encoder: PassageEncoder,
+        progress: Progress,
+        report: IndexReport,
+        step: int | None = None,
+    ) -> None:
+        self.characters = step or STEP_CHARACTERS
         self.writer = writer
         self.encoder = encoder
         self.progress = progress
@@ -141,7 +144,7 @@ class _Phase:
         start = 0
         while start < len(by_length) and not over():
             end, characters = start, 0
-            while end < len(by_length) and characters < STEP_CHARACTERS:
+            while end < len(by_length) and characters < self.characters:
                 characters += len(texts[by_length[end]])
                 end += 1
             step = by_length[start:end]
