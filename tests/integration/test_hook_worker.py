@@ -402,6 +402,20 @@ def test_an_event_over_which_workers_die_is_given_up(
     assert noted(home) == []
 
 
+def test_a_worker_that_is_told_to_end_leaves_its_events(
+    home: Path, projects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ClaudeSession(projects, "a")
+    talk(session, 1, "harbour")
+    note(home, "claude", stop(session))
+
+    monkeypatch.setattr(worker, "run_index", lambda _: IndexReport(interrupted=True))
+    with pytest.raises(SystemExit):
+        worker.follow(None)
+    assert [event.tries for event in noted(home)] == [0]
+    assert entries(home) == []
+
+
 def test_a_fault_is_logged_and_shown_and_the_next_event_gets_its_chance(
     home: Path, projects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -84,6 +85,7 @@ class _Worker:
         while events := self.spool.take():
             locked = self._handle(events)
             if locked is None:
+                pauses = iter(RETRY_SECONDS)
                 continue
             self.spool.put_back(events)
             pause = next(pauses, None)
@@ -108,6 +110,9 @@ class _Worker:
                 # Whatever it is, the next event gets its own chance, and `funes status` shows what happened.
                 detail = " ".join(str(error).split())[:300]
                 self._log(group, IndexReport(), error=f"unexpected {type(error).__name__}: {detail}")
+            if report is not None and report.interrupted:
+                self.spool.put_back(events)
+                sys.exit(0)  # the machine is shut down, say; what was stored stays
             for event in group:
                 event.done()
                 events.remove(event)
@@ -226,6 +231,7 @@ def _sum(first: IndexReport, second: IndexReport) -> IndexReport:
     second.stored += first.stored
     second.fresh = (first.fresh + second.fresh)[: second.MAX_FRESH]
     second.failed += first.failed
+    second.interrupted |= first.interrupted
     for sentence in first.notes:
         second.note(sentence)
     return second
