@@ -46,6 +46,7 @@ EXPECTED = {
     "claude/broken": {
         "bom.jsonl": Expected("claude", [20]),
         "crlf.jsonl": Expected("claude", [20]),
+        "deep_nesting.jsonl": Expected("claude", [], damaged=1),
         "invalid_utf8.jsonl": Expected("claude", [20], damaged=1),
         "no_newline_single.jsonl": Expected("claude", []),
         "nul_block.jsonl": Expected("claude", [20], damaged=1),
@@ -155,7 +156,6 @@ EXPECTED = {
 }
 # Nothing that a parser knows: no record at all, or none that is complete.
 UNKNOWN = {
-    "claude/broken/deep_nesting.jsonl",
     "claude/broken/empty.jsonl",
     "claude/real-2.0.22/projects/-home-dev-work-cc/09b28338-40dc-4a43-a778-3f8704599fb0.jsonl",
     "codex/zst/sessions/2026/11/21/rollout-2026-11-30T04-35-03-01a22abc-2888-7640-b38f-ea232c98fd47.jsonl.zst",
