@@ -102,13 +102,17 @@ class Claude:
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""
         settings, config = _object(self.settings), _object(self.config)
-        known = _map(_map(settings, "extraKnownMarketplaces"), MARKETPLACE)
+        source = _map(_map(_object(self.marketplaces), MARKETPLACE), "source")
+        hooks = self._hooks(binding)
+        copies = [path for path in self.cache.glob("*/*/hooks/hooks.json") if path.is_file()]
         return (
-            _map(config, "mcpServers").get(SERVER) == _entry(binding)
+            # A version that does not know `alwaysLoad` leaves it out.
+            _map(config, "mcpServers").get(SERVER, {}) | {"alwaysLoad": True} == _entry(binding)
             and _map(settings, "enabledPlugins").get(PLUGIN) is True
-            and _map(known, "source").get("path") == os.fspath(self.folder)
+            and source.get("path") == os.fspath(self.folder)
             and PLUGIN in _map(_object(self.plugins), "plugins")
-            and same_assets(self.name, self.folder, self._hooks(binding))
+            and same_assets(self.name, self.folder, hooks)
+            and all(files.read(path) in hooks.values() for path in copies)  # versions before 2.1 run the copy
         )
 
     def register(self, binding: Binding, server: Mapping[str, Any], *, trust: bool) -> tuple[dict[str, Any], list[str]]:
