@@ -223,6 +223,16 @@ def test_a_file_that_cannot_be_parsed_is_left_alone(home, name, content):
     assert not home.log.exists()
 
 
+@pytest.mark.parametrize("name", [".claude.json", ".claude/settings.json"])
+def test_a_read_only_file_is_left_alone(home, name):
+    home.write(name, "{}").chmod(0o400)
+    before = home.tree()
+    with pytest.raises(FunesError, match="is read-only, so funes leaves it alone"):
+        add_agent(Claude(), BINDING, SERVER)
+    assert home.tree() == before
+    assert not home.log.exists()
+
+
 def test_a_file_that_cannot_be_parsed_when_removing(home):
     add_agent(Claude(), BINDING, SERVER)
     home.write(".claude/settings.json", "{bad")

@@ -155,6 +155,14 @@ def test_a_file_that_cannot_be_parsed_is_left_alone(home):
     assert home.tree() == before
 
 
+def test_a_read_only_file_is_left_alone(home):
+    home.write(".codex/config.toml", CONFIG).chmod(0o400)
+    before = home.tree()
+    with pytest.raises(FunesError, match=r"~/\.codex/config\.toml is read-only, so funes leaves it alone"):
+        add_agent(Codex(), BINDING, SERVER)
+    assert home.tree() == before
+
+
 def test_no_program_and_no_plugins(home):
     home.set("STAND_IN_FAILS", "plugin marketplace")
     program = home.programs / "codex"

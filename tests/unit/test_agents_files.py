@@ -43,7 +43,7 @@ def test_a_read_only_file_is_left_alone():
         path = folder / "settings"
         path.write_text("before")
         path.chmod(0o400)
-        with pytest.raises(FunesError, match="settings cannot be written: it is read-only"):
+        with pytest.raises(FunesError, match="settings is read-only, so funes leaves it alone"):
             files.write(path, b"after")
         assert path.read_text() == "before"
 
@@ -95,6 +95,15 @@ def test_a_record_gives_the_bytes_back(tmp_path_factory, before, after, middle):
     assert record.intact()
     record.put_back(after)
     assert files.read(path) == before
+
+
+def test_a_record_gives_the_mode_back(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"after")
+    path.chmod(0o600)
+    FileRecord.from_json(FileRecord.compare(path, b"before", b"after", 0o644).to_json()).put_back(b"after")
+    assert path.read_bytes() == b"before"
+    assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_record_holds_only_what_differs(tmp_path):

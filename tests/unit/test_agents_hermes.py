@@ -164,7 +164,7 @@ def test_a_read_only_config_is_left_alone(home):
     path = home.write(".hermes/config.yaml", CONFIG)
     path.chmod(0o400)
     before = home.tree()
-    with pytest.raises(FunesError, match=r"~/\.hermes/config\.yaml cannot be written: it is read-only"):
+    with pytest.raises(FunesError, match=r"~/\.hermes/config\.yaml is read-only, so funes leaves it alone"):
         add_agent(Hermes(), BINDING, SERVER)
     assert home.tree() == before
 
@@ -173,7 +173,7 @@ def test_approvals_that_cannot_be_written_leave_nothing_half_done(home):
     home.write(".hermes/config.yaml", CONFIG)
     home.write(".hermes/shell-hooks-allowlist.json", APPROVALS).chmod(0o400)
     before = home.tree()
-    with pytest.raises(FunesError, match=r"shell-hooks-allowlist\.json cannot be written: it is read-only"):
+    with pytest.raises(FunesError, match=r"shell-hooks-allowlist\.json is read-only, so funes leaves it alone"):
         add_agent(Hermes(), BINDING, SERVER)
     assert home.tree() == before
 

@@ -81,6 +81,7 @@ class Claude:
             _, value = json_text.load(path)
             if value is not None and not isinstance(value, dict):
                 raise files.unfit(path, "is no JSON object")
+            files.check_writable(path)
 
     def watch(self) -> Watch:
         """See the protocol."""
@@ -131,9 +132,8 @@ class Claude:
         self._demand("plugin", "marketplace", "add", os.fspath(self.folder))
         self._demand("plugin", "install", PLUGIN)
         if not self.registered(binding, server):
-            raise FunesError(
-                f"Claude Code {self.version()} took the commands but did not store what they say; funes was not added."
-            )
+            done = f"Claude Code {self.version()} took the commands but did not store what they say"
+            raise FunesError(f"{done}, so funes was not added; update it, then try again.")
         # Claude backs its configuration up when it first writes into it, which is here.
         known["backups"] = sorted(set(_names(self.backups)) - backups)
         known["config"] = files.digest(files.read(self.config) or b"")

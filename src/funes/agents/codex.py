@@ -59,6 +59,7 @@ class Codex:
                 "again."
             )
         codex_config.load(self.config)
+        files.check_writable(self.config)
         if self.home.exists() and not self.home.is_dir():
             raise FunesError(f"{shown(self.home)} is not a folder, so Codex cannot keep anything there.")
         if self._run("plugin", "marketplace", "add", "--help").code:
@@ -110,9 +111,8 @@ class Codex:
         known["added"] = codex_config.add_server(self.config, _entry(binding))
         self._demand("mcp", "get", SERVER, "--json")
         if not self.registered(binding, server):
-            raise FunesError(
-                f"Codex {self.version()} took the commands but did not store what they say; funes was not added."
-            )
+            done = f"Codex {self.version()} took the commands but did not store what they say"
+            raise FunesError(f"{done}, so funes was not added; update it, then try again.")
         if not trust:
             return known, [DIALOG]
         from funes.agents.codex_trust import trust_hooks

@@ -43,6 +43,24 @@ def read(path: Path) -> bytes | None:
         raise FunesError(f"{shown(path)} cannot be read: {error.strerror or error}.") from error
 
 
+def check_writable(path: Path) -> None:
+    """Look whether a file that is there may be written.
+
+    The folder alone decides whether a file can be replaced, and some agents do replace a read-only one; but its owner
+    meant it to stay as it is.
+
+    Raises:
+        FunesError: when it is read-only.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # it is not there; or it cannot be looked at, which reading it will tell
+    allowed = os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    if not (allowed and mode & 0o222):
+        raise FunesError(f"{shown(path)} is read-only, so funes leaves it alone.")
+
+
 def write(path: Path, data: bytes, mode: int | None = None) -> None:
     """Write a file whole: whoever reads it meanwhile sees the old or the new one. A link stays a link.
 
@@ -58,13 +76,9 @@ def write(path: Path, data: bytes, mode: int | None = None) -> None:
     temporary = target.with_name(f".{target.name}.funes-{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(target)
         with suppress(FileNotFoundError):
-            before = target.stat()
-            mode = stat.S_IMODE(before.st_mode)
-            allowed = os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-            if not (allowed and before.st_mode & 0o222):
-                # The folder alone decides whether a file can be replaced; its owner meant this one to stay as it is.
-                raise PermissionError(None, "it is read-only")
+            mode = stat.S_IMODE(target.stat().st_mode)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         try:
             with open(descriptor, "wb") as stream:
@@ -201,16 +215,18 @@ class FileRecord:
         after: sha256 of the content that `add` left.
         before: the content before: `start` and `stop` of the stretch to replace, and the bytes that were there; None
             when there was no file.
+        mode: permission bits before.
     """
 
     path: Path
     after: str
     before: tuple[int, int, bytes] | None
+    mode: int = 0
 
     @classmethod
-    def compare(cls, path: Path, before: bytes | None, after: bytes) -> FileRecord:
-        """Make the record of a file from its contents before and after."""
-        return cls(path, digest(after), None if before is None else _stretch(before, after))
+    def compare(cls, path: Path, before: bytes | None, after: bytes, mode: int = 0) -> FileRecord:
+        """Make the record of a file from its contents before and after, and its permission bits before."""
+        return cls(path, digest(after), None if before is None else _stretch(before, after), mode)
 
     def intact(self) -> bool:
         """Whether the file is as `add` left it."""
@@ -230,7 +246,10 @@ class FileRecord:
             delete(self.path)
             return
         start, stop, earlier = self.before
-        write(self.path, data[:start] + earlier + data[stop:])
+        write(self.path, data[:start] + earlier + data[stop:], self.mode or None)
+        if self.mode:
+            with suppress(OSError):  # somebody else's file, which was writable all the same
+                self.path.chmod(self.mode)
 
     def to_json(self) -> dict[str, Any]:
         """The record for the receipt."""
@@ -238,7 +257,7 @@ class FileRecord:
         if self.before is not None:
             start, stop, data = self.before
             before = [start, stop, base64.b64encode(data).decode("ascii")]
-        return {"path": os.fspath(self.path), "after": self.after, "before": before}
+        return {"path": os.fspath(self.path), "after": self.after, "before": before, "mode": self.mode}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> FileRecord:
@@ -246,7 +265,7 @@ class FileRecord:
         before = value["before"]
         if before is not None:
             before = (int(before[0]), int(before[1]), base64.b64decode(before[2]))
-        return cls(Path(value["path"]), value["after"], before)
+        return cls(Path(value["path"]), value["after"], before, int(value["mode"]))
 
 
 def digest(data: bytes) -> str:

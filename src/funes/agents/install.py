@@ -40,7 +40,12 @@ class Receipt:
     def compare(cls, before: Snapshot, after: Snapshot, known: dict[str, Any]) -> Receipt:
         """Make the receipt from what was there before and after."""
         pairs = files.changed(before, after)
-        records = [FileRecord.compare(path, earlier, later) for path, earlier, later in pairs if later is not None]
+        modes = {path: mode for path, (_, mode) in before.files.items()}
+        records = [
+            FileRecord.compare(path, earlier, later, modes.get(path, 0))
+            for path, earlier, later in pairs
+            if later is not None
+        ]
         return cls(records, sorted(after.folders - before.folders), known)
 
 

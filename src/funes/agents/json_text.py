@@ -155,7 +155,7 @@ def positions(value: Any, is_own: Callable[[Any], bool]) -> Iterator[int]:
 
 def _laid_out(item: Any, indent: str) -> str:
     text = json.dumps(item, ensure_ascii=False, indent=2)
-    return "".join(f"\n{indent}{line}" for line in text.splitlines())
+    return "".join(f"\n{indent}{line}" for line in text.split("\n"))
 
 
 def _indent(text: str, position: int) -> str:
