@@ -29,7 +29,7 @@ from funes.traces.registry import source_named
 ANSWER_SECONDS = 2.0
 """How long the last line of a turn may take to be in the trace: a Stop hook can run before it is written."""
 
-TURN_BUDGET = 3.0
+TURN_BUDGET = 1.0
 BOUNDARY_BUDGET = 10.0
 """Seconds for vectors after a turn, and for whatever waits when a session begins or ends."""
 
