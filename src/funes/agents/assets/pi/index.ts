@@ -58,6 +58,7 @@ function request(method: string, params: object, signal?: AbortSignal): Promise<
   const id = ++lastId;
   return new Promise((resolve, reject) => {
     const giveUp = (reason: string) => {
+      done();
       waiting.delete(id);
       if (server) send({ method: "notifications/cancelled", params: { requestId: id, reason } });
       reject(new Error(reason));
