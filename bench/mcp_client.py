@@ -1,0 +1,87 @@
+"""A `funes mcp` process and JSON lines to and from it, as an agent starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from measure import environment, funes
+
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+
+
+class Server:
+    """A context manager; the process has ended when it is left.
+
+    Attributes:
+        started: seconds that starting the process took.
+        cpu: CPU time of the whole process, user and system, once it has ended.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._last = 0
+        self.cpu = 0.0
+        began = time.perf_counter()
+        self._process = subprocess.Popen(
+            funes("mcp"),
+            env=environment(home),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.started = time.perf_counter() - began
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu = usage.ru_utime + usage.ru_stime
+
+    @property
+    def process(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def handshake(self) -> None:
+        """Do what a client does before it shows the tools to its model."""
+        self.request("initialize", **CLIENT)
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self.request("tools/list")
+
+    def recall(self, question: str) -> str:
+        """Call the tool recall; its text."""
+        result = self.request("tools/call", name="recall", arguments={"query": question})
+        text = "".join(part["text"] for part in result["content"])
+        if result.get("isError"):
+            raise SystemExit(f"recall failed: {text}")
+        return text
+
+    def request(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a request and wait for its result."""
+        self._last += 1
+        self._send({"jsonrpc": "2.0", "id": self._last, "method": method, "params": params})
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("funes mcp ended without an answer")
+        answer: dict[str, Any] = json.loads(line)
+        if "result" not in answer:
+            raise SystemExit(f"{method} failed: {answer.get('error')}")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
