@@ -219,3 +219,21 @@ def test_a_folder_without_rights(home):
         with pytest.raises(FunesError, match=r"~/\.hermes/config\.yaml cannot be written: Permission denied"):
             add_agent(Hermes(), BINDING, SERVER)
         assert sorted(path.name for path in folder.iterdir()) == [".hermes", "hermes"]
+
+
+def test_no_lock_stays_behind_and_one_that_was_there_does(home):
+    add_agent(Hermes(), BINDING, SERVER)
+    lock = home.path / ".hermes/shell-hooks-allowlist.json.lock"
+    assert not lock.exists()
+    lock.touch()
+    remove_agent(Hermes())
+    assert lock.exists()
+
+
+def test_removing_when_hermes_is_gone_altogether(home):
+    add_agent(Hermes(), BINDING, SERVER)
+    for name in ("config.yaml", "shell-hooks-allowlist.json"):
+        (home.path / ".hermes" / name).unlink()
+    (home.path / ".hermes").rmdir()
+    assert remove_agent(Hermes()).done
+    assert home.tree() == {}

@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from funes.agents import files, json_text, programs, yaml_text
-from funes.agents.assets import json_bytes
+from funes.agents import files, hermes_approvals, programs, yaml_text
 from funes.agents.model import SERVER, Binding, Watch
 from funes.errors import FunesError
 from funes.paths import shown
@@ -67,16 +65,16 @@ class Hermes:
                 "'hermes-agent[mcp]'`), then run `funes add hermes` again."
             )
         self._settings()
-        self._approved()
+        hermes_approvals.load(self.approvals)
 
     def watch(self) -> Watch:
         """See the protocol."""
-        return Watch(files=(self.config, self.approvals, self._lock()))
+        return Watch(files=(self.config, self.approvals))
 
     def parts(self) -> list[Path]:
         """See the protocol."""
         found = [self.config] if any(_own_hooks(self._settings())) else []
-        return found + ([self.approvals] if any(_own_approvals(self._approved())) else [])
+        return found + ([self.approvals] if hermes_approvals.own(hermes_approvals.load(self.approvals)) else [])
 
     def has_server(self) -> bool:
         """See the protocol."""
@@ -87,17 +85,19 @@ class Hermes:
         settings, line = self._settings(), binding.hook_line(self.name)
         hooks = _map(settings, "hooks")
         wanted = [(event, line) for event in EVENTS]
-        approved = [(entry["event"], entry["command"]) for entry in _own_approvals(self._approved())]
+        own = hermes_approvals.own(hermes_approvals.load(self.approvals))
+        approved = [(entry.get("event"), entry["command"]) for entry in own]
         return (
             _map(settings, "mcp_servers").get(SERVER) == _entry(binding)
             and [(event, hooks[event][number].get("command")) for event, number in _own_hooks(settings)] == wanted
-            and sorted(approved) == sorted(wanted)
+            and sorted(approved, key=str) == sorted(wanted)
         )
 
     def register(self, binding: Binding, server: Mapping[str, Any], *, trust: bool) -> tuple[dict[str, Any], list[str]]:
         """See the protocol."""
         text, settings = yaml_text.load(self.config)
-        known: dict[str, Any] = {"absent": _missing(settings, self._approved()), "pieces": []}
+        unapproved = hermes_approvals.missing(hermes_approvals.load(self.approvals))
+        known: dict[str, Any] = {"absent": _missing(settings), "approvals": unapproved, "pieces": []}
         earlier = _map(settings, "mcp_servers").get(SERVER)
         line = binding.hook_line(self.name)
         try:
@@ -113,7 +113,7 @@ class Hermes:
                 "what to write into it by hand."
             ) from error
         files.write(self.config, text.encode(), files.PRIVATE)
-        self._approve([{"event": event, "command": line} for event in EVENTS])
+        hermes_approvals.add(self.approvals, [{"event": event, "command": line} for event in EVENTS])
         return known, [
             "Its hooks are approved in Hermes's own list, without its question; `hermes hooks list` shows them.",
             "Sessions of Hermes that are open now get the tools when they are started again.",
@@ -125,7 +125,7 @@ class Hermes:
 
     def unregister(self, known: Mapping[str, Any]) -> None:
         """See the protocol."""
-        self._disapprove(known.get("absent", ()))
+        hermes_approvals.remove(self.approvals, known.get("approvals", ()))
         text, settings = yaml_text.load(self.config)
         if not settings or not (SERVER in _map(settings, "mcp_servers") or any(_own_hooks(settings))):
             return
@@ -145,7 +145,7 @@ class Hermes:
         """See the protocol."""
         if path == self.config:
             return f'MCP server "{SERVER}", hooks that index after each turn'
-        return "approval of the hooks" if path == self.approvals else "Hermes's lock for it"
+        return "approval of the hooks"
 
     def _without(self, text: str, settings: Mapping[str, Any], known: Mapping[str, Any]) -> str:
         absent = known.get("absent", ())
@@ -177,44 +177,6 @@ class Hermes:
                 raise files.unfit(self.config, f"has no mapping at `{name}`")
         return value or {}
 
-    def _approved(self) -> dict[str, Any]:
-        _, value = json_text.load(self.approvals)
-        if value is not None and not (isinstance(value, dict) and isinstance(value.get("approvals", []), list)):
-            raise files.unfit(self.approvals, "is no list of approvals")
-        return value or {}
-
-    def _approve(self, entries: list[dict[str, str]]) -> None:
-        def change(text: str) -> str:
-            if not text:
-                return json_bytes({"approvals": entries}).decode()
-            if "approvals" not in self._approved():
-                return json_bytes(self._approved() | {"approvals": entries}).decode()
-            for entry in entries:
-                text = json_text.with_item(text, ("approvals",), entry)
-            return text
-
-        self._edit_approvals(change)
-
-    def _disapprove(self, absent: Any) -> None:
-        approvals = self._approved().get("approvals", [])
-        own = json_text.positions(approvals, _is_own)
-        containers: list[tuple[str, ...]] = [("approvals",)] if "approvals.list" in absent else []
-        with _locked(self._lock()):
-            json_text.strip(
-                self.approvals,
-                [("approvals", number) for number in own],
-                containers + ([()] if "approvals" in absent else []),
-            )
-
-    def _edit_approvals(self, change: Callable[[str], str]) -> None:
-        self.home.mkdir(parents=True, exist_ok=True)
-        with _locked(self._lock()):
-            text, _ = json_text.load(self.approvals)
-            files.write(self.approvals, change(text).encode())
-
-    def _lock(self) -> Path:
-        return self.approvals.with_name(f"{self.approvals.name}.lock")
-
     def _look(self) -> tuple[str, bool, bool]:
         """Version; whether there is an MCP client, and shell hooks: yes when it cannot be told."""
         program = self.program()
@@ -240,32 +202,20 @@ def _entry(binding: Binding) -> dict[str, Any]:
     return entry | ({"env": dict(binding.env)} if binding.env else {})
 
 
-def _is_own(entry: Any) -> bool:
-    """Whether a hook or an approval is one of funes's."""
-    command = entry.get("command") if isinstance(entry, dict) else None
-    return isinstance(command, str) and "funes.hook hermes" in command
-
-
 def _own_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Event and number of each hook of funes, in the order in which they are put in."""
     hooks = _map(settings, "hooks")
     for event in EVENTS:
         entries = hooks.get(event)
         if isinstance(entries, list):
-            yield from ((event, number) for number, entry in enumerate(entries) if _is_own(entry))
+            yield from ((event, number) for number, entry in enumerate(entries) if hermes_approvals.is_own(entry))
 
 
-def _own_approvals(approved: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    yield from (entry for entry in approved.get("approvals", []) if _is_own(entry))
-
-
-def _missing(settings: Any, approved: Mapping[str, Any]) -> list[str]:
-    """What is not in the files yet and should be gone again when funes is."""
+def _missing(settings: Any) -> list[str]:
+    """What is not in the settings yet and should be gone again when funes is."""
     paths = [("mcp_servers",), ("hooks",), *(("hooks", event) for event in EVENTS)]
     missing = [".".join(path) for path in paths if not _has(settings, path)]
-    missing += [] if settings else ["config"]
-    missing += [] if "approvals" in approved else ["approvals.list"]
-    return missing + ([] if approved else ["approvals"])
+    return missing + ([] if settings else ["config"])
 
 
 def _has(value: Any, path: tuple[str, ...]) -> bool:
@@ -287,16 +237,3 @@ def _is_empty(value: Any, path: tuple[str, ...]) -> bool:
 def _map(value: Any, name: str) -> dict[str, Any]:
     inner = value.get(name) if isinstance(value, dict) else None
     return inner if isinstance(inner, dict) else {}
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold Hermes's own lock on its list of approvals."""
-    import fcntl
-
-    try:
-        with open(path, "a+", encoding="utf-8") as stream:
-            fcntl.flock(stream.fileno(), fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise FunesError(f"{shown(path)} cannot be locked: {error.strerror or error}.") from error
