@@ -68,7 +68,7 @@ def differences(
     Returns:
         A line for each difference; none when the two are the same apart from what the agents write anew each time.
     """
-    own = re.compile("|".join(pattern for agent in agents for pattern in OWN[agent]))
+    own = _own(agents)
     plain = [
         {plain_name(name, home): name for name in files if not _PASSING.search(name)}
         for files, home in zip((subject, control), homes, strict=True)
@@ -89,10 +89,20 @@ def differences(
 
 def mentions(files: Mapping[str, bytes], word: bytes, agents: Iterable[str]) -> list[str]:
     """Names of the files, other than the agents' own, that contain a word."""
-    own = re.compile("|".join(pattern for agent in agents for pattern in OWN[agent]) + "|" + _PASSING.pattern)
+    own = _own(agents)
     return [
         name for name, content in files.items() if not own.search(name) and (word in content or word in name.encode())
     ]
+
+
+def touched(before: Mapping[str, bytes], after: Mapping[str, bytes], agents: Iterable[str]) -> set[str]:
+    """Names of the files that were there before and are not the same to the byte, without the agents' own."""
+    own = _own(agents)
+    return {name for name, content in before.items() if not own.search(name) and after.get(name) != content}
+
+
+def _own(agents: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join([*(pattern for agent in agents for pattern in OWN[agent]), _PASSING.pattern]))
 
 
 def changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[str]:

@@ -88,11 +88,12 @@ class HomeMaker(Protocol):
 
 @pytest.fixture
 def make_home(server: ModelServer, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> HomeMaker:
-    rules = tmp_path_factory.getbasetemp() / "rules"
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    cache.mkdir(exist_ok=True)
 
     def make_home(name: str, programs: Sequence[Program], handshakes: Path | None = None) -> Home:
         # All end alike, so that what contains the path can be compared.
-        return Home(tmp_path / name / "home", server.url, programs, rules, handshakes)
+        return Home(tmp_path / name / "home", server.url, programs, cache, handshakes)
 
     return make_home
 

@@ -41,13 +41,13 @@ class Home:
         path: a folder that does not exist yet.
         url: address of the scripted model server.
         programs: the agents that are on PATH in it.
-        rules: a folder for the compiled secret rules.
+        cache: funes's cache folder, shared by all homes: compiling the secret rules costs seconds of CPU.
         handshakes: a file in which the MCP server notes how long after its start it has answered each step of the
-            handshake, in seconds.
+            handshake, in seconds: `protocolVersion`, `tools`.
     """
 
     def __init__(
-        self, path: Path, url: str, programs: Sequence[Program], rules: Path, handshakes: Path | None = None
+        self, path: Path, url: str, programs: Sequence[Program], cache: Path, handshakes: Path | None = None
     ) -> None:
         self.path = path
         self.url = url
@@ -61,23 +61,19 @@ class Home:
             "LANG": "C.UTF-8",
             "TERM": "dumb",
         }
-        self._fill_cache(rules)
+        self._fill_cache(cache)
         for program in programs:
             _SET_UP[program.name](self)
 
-    def _fill_cache(self, rules: Path) -> None:
-        """Put this machine's embedding model where funes looks for it; without one, nothing is to wait for it.
-
-        The compiled secret rules, which cost seconds of CPU, are made in the first HOME and shared by the others.
-        """
-        cache = self.path / ".cache" / "funes"
-        cache.mkdir(parents=True)
-        rules.mkdir(exist_ok=True)
-        (cache / "kingfisher").symlink_to(rules)
-        if folder := find(MINILM):
-            (cache / "models").symlink_to(folder.parent)
-        else:
+    def _fill_cache(self, cache: Path) -> None:
+        """Put this machine's embedding model where funes looks for it; without one, nothing is to wait for it."""
+        (self.path / ".cache").mkdir()
+        (self.path / ".cache" / "funes").symlink_to(cache)
+        folder = find(MINILM)
+        if folder is None:
             self.environment |= {"HF_HUB_OFFLINE": "1", "PIP_RETRIES": "0"}
+        elif not (cache / "models").exists():
+            (cache / "models").symlink_to(folder.parent)
 
     def run(self, *command: str, stdin: str = "", extra: Mapping[str, str] | None = None) -> Done:
         """Run a command in the project, with nothing but this HOME's environment."""
@@ -207,10 +203,10 @@ if sys.argv[1:2] == ["mcp"]:
     send = server.Server._send
     def timed(self, message, batch=None):
         send(self, message, batch)
-        if message.get("result", {{}}).keys() & {{"protocolVersion", "tools"}}:
+        for step in message.get("result", {{}}).keys() & {{"protocolVersion", "tools"}}:
             with open("/proc/self/stat") as stat, open({log!r}, "a") as log:
                 started = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-                log.write(f"{{time.clock_gettime(time.CLOCK_BOOTTIME) - started}}\\n")
+                log.write(f"{{step}} {{time.clock_gettime(time.CLOCK_BOOTTIME) - started}}\\n")
     server.Server._send = timed
 """
 

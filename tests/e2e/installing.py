@@ -78,6 +78,7 @@ def install(name: str) -> Program:
     if not (folder / STAMP).exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        print(f"installing {name} {pin['version']} into {folder}", file=sys.stderr, flush=True)
         if "npm" in pin:
             _install_from_npm(folder, f"{pin['npm']}@{pin['version']}")
         else:
@@ -105,7 +106,6 @@ def _install_from_pypi(folder: Path, requirement: str) -> None:
 
 
 def _run(command: list[str], folder: Path, requirement: str) -> None:
-    print(f"installing {requirement}", file=sys.stderr, flush=True)
     try:
         done = subprocess.run(
             command,
