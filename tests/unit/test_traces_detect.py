@@ -192,7 +192,7 @@ def test_built_in_sources_are_there_without_metadata():
     assert names[:1] == ["claude"]
     assert {"claude", "codex", "pi", "hermes"} <= set(names)
     assert registry.source_problems() == []
-    assert registry.source_named("claude") is registry.source_named("claude_code")
+    assert registry.source_named("claude").harness == registry.source_named("claude_code").harness == "claude_code"
     assert registry.source_named(" Claude-Code ").name == "claude"
     with pytest.raises(FunesError, match="no trace source named 'emacs'"):
         registry.source_named("emacs")
