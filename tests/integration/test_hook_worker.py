@@ -402,6 +402,16 @@ def test_an_event_over_which_workers_die_is_given_up(
     assert noted(home) == []
 
 
+def test_an_event_that_cannot_be_read_keeps_nobody_busy(home: Path, projects: Path) -> None:
+    session = ClaudeSession(projects, "a")
+    talk(session, 1, "harbour")
+    (home / hook.FOLDER / f"0-1{hook.SUFFIX}").mkdir(parents=True)
+    note(home, "claude", stop(session))
+    worker.follow(None)
+    assert found("harbour")
+    assert [path.name for path in (home / hook.FOLDER).iterdir() if path.name != hook.LOCK] == [f"0-1{hook.SUFFIX}"]
+
+
 def test_a_worker_that_is_told_to_end_leaves_its_events(
     home: Path, projects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,11 +73,12 @@ class Spool:
 
     def __init__(self, home: Path) -> None:
         self.folder = home / hook.FOLDER
+        self._unusable: set[str] = set()
 
     def waiting(self) -> list[str]:
-        """Names of the events, oldest first."""
+        """Names of the events, oldest first, without those that cannot be read or moved."""
         try:
-            return hook.waiting_events(str(self.folder))
+            return [name for name in hook.waiting_events(str(self.folder)) if name not in self._unusable]
         except OSError:
             return []
 
@@ -90,7 +91,7 @@ class Spool:
         events = []
         for name in self.waiting():
             path = self.folder / name
-            with contextlib.suppress(OSError):  # another worker, on a file system without locks
+            try:
                 event = read_event(path)
                 if event.tries >= MAX_TRIES or event.time < time.time() - MAX_AGE:
                     event.done()
@@ -99,6 +100,8 @@ class Spool:
                 stem = name.split(".")[0]
                 event.path = path.rename(path.with_name(f"{stem}.{event.tries}{hook.SUFFIX}"))
                 events.append(event)
+            except OSError:  # another user's file, say
+                self._unusable.add(name)
         return events
 
     def put_back(self, events: list[Event]) -> None:
