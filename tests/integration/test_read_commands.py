@@ -151,7 +151,7 @@ def test_status_counts(run):
     assert "sessions: 3\n" in out
     assert "harness: claude_code: 2 sessions" in out
     assert "harness: codex: 1 session" in out
-    assert "model: sentence-transformers/all-MiniLM-L6-v2 (not on this machine; `funes models pull` fetches it)" in out
+    assert "model: sentence-transformers/all-MiniLM-L6-v2 pca192-2bit (not on this machine; `funes models pull`" in out
     document = json.loads(ok(run("status", "--json")))
     assert document["sessions_by_harness"] == {"claude_code": 2, "codex": 1}
     assert document["copies"] == 1
