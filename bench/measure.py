@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
@@ -47,7 +48,7 @@ class Cost:
 
     Attributes:
         wall: seconds from start to end.
-        cpu: seconds of CPU time, user and system, of the process and of the children it waited for.
+        cpu: seconds of CPU time, user and system, of the process and its descendants.
         peak: most memory of the process tree at any moment, bytes; shared pages count once (PSS) on Linux, and the
             biggest single process counts elsewhere.
         output: stdout.
@@ -102,32 +103,39 @@ def run(command: Sequence[str], home: Path, *, stdin: bytes = b"", watch: bool =
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
-    peak = watcher.stop() if watcher else 0
+    peak, cpu = watcher.stop() if watcher else (0, 0.0)
     if process.returncode:
         sys.exit(f"{' '.join(command)} ended with {process.returncode}: {errors.decode(errors='replace')[-500:]}")
     unit = 1 if sys.platform == "darwin" else 1024
-    return Cost(wall, usage.ru_utime + usage.ru_stime, peak or usage.ru_maxrss * unit, output.decode())
+    # A process that nobody waited for counts only in what the watcher saw.
+    cpu = max(cpu, usage.ru_utime + usage.ru_stime)
+    return Cost(wall, cpu, peak or usage.ru_maxrss * unit, output.decode())
 
 
 class Watcher:
-    """Looks at the memory of a process and its descendants from a thread, until stopped."""
+    """Looks at the memory and the CPU time of a process and its descendants from a thread, until stopped."""
 
     def __init__(self, root: int) -> None:
         self._root = root
         self._peak = 0
+        self._cpu: dict[int, float] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
-    def stop(self) -> int:
-        """End, and return the peak in bytes; 0 where the system does not tell."""
+    def stop(self) -> tuple[int, float]:
+        """End, and return the peak in bytes and the CPU time in seconds; zeros where the system does not tell."""
         self._over.set()
         self._thread.join()
-        return self._peak
+        return self._peak, sum(self._cpu.values())
 
     def _look(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
-            self._peak = max(self._peak, sum(map(_memory, _tree(self._root))))
+            tree = _tree(self._root)
+            self._peak = max(self._peak, sum(map(_memory, tree)))
+            for process in tree:
+                if not math.isnan(seconds := cpu_seconds(process)):
+                    self._cpu[process] = seconds
 
 
 def _tree(root: int) -> list[int]:

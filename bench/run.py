@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 WIDTH = 116
 RESULTS = ROOT / "bench" / "results"
+SIZED = ("recall", "turn", "size")
+"""Rows whose target is for a memory of 100,000 chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,8 @@ def main() -> None:
         except FunesError as error:
             made = [Row(name, "not measured", "", "", error.message)]
         for row in made:
+            if bench.arguments.quick and name in SIZED and row.met == "yes":
+                row.met = ""  # smaller than the target asks for
             rows.append(row)
             print(f"[{time.monotonic() - started:4.0f} s] {row.name}: {row.figure}", flush=True)
     print()
