@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-_GELU_VALUES = 24_576  # activations worked on at once, so that the dozen passes over them find them in the core's cache
+_GELU_VALUES = 49_152  # activations worked on at once, so that the dozen passes over them find them in the core's cache
 _SCORES = 65_536  # attention scores worked on at once, for the same reason
-_SMALLEST, _LARGEST = 1e-25, 1e30  # sums of exp() in this range lost nothing to overflow or underflow
+_SMALLEST, _LARGEST = 1e-25, 1e35  # sums of exp() in this range lost nothing to overflow or underflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class Bert:
         self._types = _get(tensors, f"{prefix}embeddings.token_type_embeddings.weight")
         self._gain = _get(tensors, f"{prefix}embeddings.LayerNorm.weight")
         self._shift = _get(tensors, f"{prefix}embeddings.LayerNorm.bias")
+        self._spaces: list[_Space] = []
         self._layers: list[_Layer] = []
         while f"{prefix}encoder.layer.{len(self._layers)}.output.dense.weight" in tensors:
             self._layers.append(self._layer(tensors, f"{prefix}encoder.layer.{len(self._layers)}."))
@@ -130,13 +131,17 @@ class Bert:
         if not sequences:
             return []
         bounds = np.cumsum([0, *map(len, sequences)]).tolist()
-        states = self.words[np.concatenate(sequences)]
+        states = _aligned(bounds[-1] * self.width).reshape(-1, self.width)
+        np.take(self.words, np.concatenate(sequences), axis=0, out=states, mode="clip")
         for (first, last), sequence in zip(pairwise(bounds), sequences, strict=True):
             states[first:last] += self._positions[: len(sequence)]
         states += self._types[0] if types is None else self._types[np.concatenate(types)]
         self._normalise(states, self._gain, self._shift)
-        space = _Space()
-        context, mixed = np.empty_like(states), np.empty_like(states)
+        try:
+            space = self._spaces.pop()
+        except IndexError:  # all in use by other threads
+            space = _Space()
+        context, mixed = space.take("context", *states.shape), space.take("mixed", *states.shape)
         # gelu's tail divides by infinity on purpose; attention's overflow is looked for and repaired.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for layer in self._layers:
@@ -146,6 +151,7 @@ class Bert:
                 mixed += states
                 self._normalise(mixed, layer.mix_gain, layer.mix_shift)
                 self._feed_forward(mixed, layer, states, space)
+        self._spaces.append(space)
         return [states[first:last] for first, last in pairwise(bounds)]
 
     def _attend(self, states: Floats, bounds: list[int], layer: _Layer, context: Floats, space: _Space) -> None:
@@ -158,14 +164,17 @@ class Bert:
             # (sequences, 3, heads, tokens, head width)
             split = joined[first:last].reshape(-1, length, 3, heads, width // heads).transpose(0, 2, 3, 1, 4)
             target = context[first:last].reshape(-1, length, heads, width // heads).transpose(0, 2, 1, 3)
+            totals = space.take("totals", len(split), heads, length, 1)
             step = max(1, _SCORES // (length * length * len(split)))
             for head in range(0, heads, step):
                 part = slice(head, head + step)
-                query, key, value = split[:, 0, part], split[:, 1, part], split[:, 2, part]
-                scores = space.take("scores", *query.shape[:3], length)
-                total = _weights(query, key, scores)
-                np.matmul(scores, value, out=target[:, part])
-                target[:, part] /= total
+                _weighted(split[:, :, part], target[:, part], totals[:, part], space, in_range=True)
+            if not (totals.min() > _SMALLEST and totals.max() < _LARGEST):
+                for head in range(heads):
+                    part = slice(head, head + 1)
+                    if not (totals[:, part].min() > _SMALLEST and totals[:, part].max() < _LARGEST):
+                        _weighted(split[:, :, part], target[:, part], totals[:, part], space, in_range=False)
+            target /= totals
 
     def _feed_forward(self, states: Floats, layer: _Layer, out: Floats, space: _Space) -> None:
         inner = space.take("inner", len(states), len(layer.up_bias))
@@ -183,11 +192,13 @@ class Bert:
 
     def _normalise(self, states: Floats, gain: Floats, shift: Floats) -> None:
         """Layer norm, in place."""
-        states -= states.mean(axis=1, keepdims=True)
+        # A product with a constant vector is the fastest mean.
+        states -= (states @ np.full(self.width, 1 / self.width, np.float32))[:, None]
         spread = np.einsum("ij,ij->i", states, states)
         spread /= np.float32(self.width)
         spread += np.float32(self._config.epsilon)
-        states /= np.sqrt(spread, out=spread)[:, None]
+        np.sqrt(spread, out=spread)
+        states *= np.divide(1, spread, out=spread)[:, None]
         states *= gain
         states += shift
 
@@ -197,13 +208,27 @@ class _Space:
 
     def __init__(self) -> None:
         self._arrays: dict[str, Floats] = {}
+        self._ones = np.ones((0, 1), np.float32)
+
+    def ones(self, length: int) -> Floats:
+        """A column of ones, (length, 1)."""
+        if len(self._ones) < length:
+            self._ones = np.ones((length, 1), np.float32)
+        return self._ones[:length]
 
     def take(self, name: str, *shape: int) -> Floats:
         """An array of this shape with whatever the last user of the name left in it."""
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.empty(size, np.float32)
+            self._arrays[name] = _aligned(size)
         return self._arrays[name][:size].reshape(shape)
+
+
+def _aligned(size: int) -> Floats:
+    """New memory that begins at a cache line, where vector instructions are a sixth faster than where numpy begins."""
+    memory = np.empty(size + 16, np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    return memory[start : start + size]
 
 
 def _get(tensors: Mapping[str, NDArray[np.generic]], name: str) -> Floats:
@@ -226,21 +251,24 @@ def _runs(bounds: list[int], most: int) -> Iterator[tuple[int, int, int]]:
         index = end
 
 
-def _weights(query: Floats, key: Floats, scores: Floats) -> Floats:
-    """Exp of every query's score of every key, into `scores`, and their sums, (..., queries, 1).
+def _weighted(split: Floats, target: Floats, totals: Floats, space: _Space, *, in_range: bool) -> None:
+    """Attention of some heads before it is divided by the sums of its weights.
 
-    The largest score is subtracted first, as a softmax does to stay in range, only where the sums show the need.
+    Args:
+        split: queries, keys and values, (sequences, 3, heads, tokens, head width).
+        target: takes the values weighted by exp of the scores, (sequences, heads, tokens, head width).
+        totals: takes the sums of the weights, (sequences, heads, tokens, 1).
+        space: working memory.
+        in_range: whether the scores are known to be in range; unless they are, the largest is subtracted first.
     """
-    ones = np.ones((scores.shape[-1], 1), np.float32)
+    query, key, value = split[:, 0], split[:, 1], split[:, 2]
+    scores = space.take("scores", *query.shape[:3], query.shape[2])
     np.matmul(query, key.swapaxes(-1, -2), out=scores)
+    if not in_range:
+        scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
-    total = scores @ ones
-    if total.min() > _SMALLEST and total.max() < _LARGEST:
-        return total
-    np.matmul(query, key.swapaxes(-1, -2), out=scores)
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    return scores @ ones
+    np.matmul(scores, space.ones(query.shape[2]), out=totals)
+    np.matmul(scores, value, out=target)
 
 
 # 2 gelu(x) = x + |x| - |x| erfc(|x|/√2), with erfc(a/√2) ≈ p(a)^-16 in the manner of Abramowitz & Stegun 7.1.28. The
