@@ -6,19 +6,21 @@ its words alone.
 
 from __future__ import annotations
 
-QUALITIES = (
+_QUALITIES = (
     "archive billing blob calendar catalog checkout cluster consent courier credit crawler cursor dashboard delta "
     "digest dispatch draft edge email enrolment event export feature feed fleet forecast gateway geo grant header "
     "history identity image import incident index intake invoice journal kernel label ledger license locale loyalty "
     "mailbox mapping market media menu message meter mobile notice offer order partner payment payout peer permit"
-).split()
-PARTS = (
+)
+_PARTS = (
     "adapter aggregator allocator auditor batcher broker builder cache checker cleaner client collector compactor "
     "compiler controller converter daemon decoder encoder exporter fetcher filter formatter generator guard handler "
     "hasher importer indexer inspector linker listener loader locker logger mapper matcher merger migrator monitor "
     "notifier optimizer parser planner poller pool printer processor proxy publisher queue reader reconciler recorder "
     "relay renderer replicator reporter resolver retrier router runner sampler scheduler"
-).split()
+)
+QUALITIES = _QUALITIES.split()
+PARTS = _PARTS.split()
 LANGUAGES = (("go", "go test ./..."), ("py", "pytest -q"), ("rs", "cargo test"), ("ts", "npm test"))
 
 SYMPTOMS = (

@@ -20,12 +20,16 @@ class Server:
 
     Attributes:
         started: seconds that starting the process took.
+        tools: definitions of the tools, once `handshake` has been called.
+        instructions: what the server tells the model, from then on too.
         cpu: CPU time of the whole process, user and system, once it has ended.
     """
 
     def __init__(self, home: Path) -> None:
         self._last = 0
         self.cpu = 0.0
+        self.tools: list[dict[str, Any]] = []
+        self.instructions = ""
         began = time.perf_counter()
         self._process = subprocess.Popen(
             funes("mcp"),
@@ -55,17 +59,25 @@ class Server:
 
     def handshake(self) -> None:
         """Do what a client does before it shows the tools to its model."""
-        self.request("initialize", **CLIENT)
+        self.instructions = self.request("initialize", **CLIENT).get("instructions", "")
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        self.request("tools/list")
+        self.tools = self.request("tools/list")["tools"]
 
     def recall(self, question: str) -> str:
         """Call the tool recall; its text."""
-        result = self.request("tools/call", name="recall", arguments={"query": question})
-        text = "".join(part["text"] for part in result["content"])
-        if result.get("isError"):
-            raise SystemExit(f"recall failed: {text}")
+        return self.call("recall", query=question)
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        """Call a tool; its text."""
+        text, failed = self.attempt(tool, **arguments)
+        if failed:
+            raise SystemExit(f"{tool} failed: {text}")
         return text
+
+    def attempt(self, tool: str, **arguments: Any) -> tuple[str, bool]:
+        """Call a tool; its text, and whether that is an error message."""
+        result = self.request("tools/call", name=tool, arguments=arguments)
+        return "".join(part["text"] for part in result["content"]), bool(result.get("isError"))
 
     def request(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a request and wait for its result."""
