@@ -33,7 +33,7 @@ from invented import (
     SYMPTOMS,
 )
 
-FORM = 1
+FORM = 2
 """Raised when what is generated changes."""
 
 END = datetime(2026, 6, 30, 18, tzinfo=UTC)
@@ -48,12 +48,14 @@ class Question:
 
     Attributes:
         question: in other words than the session's.
+        plain: the same question in the session's own words.
         answer: what the session says, verbatim; a passage of the session that contains it is the evidence.
         session_id: the session.
         at: how new the session is: 0 for the oldest, 1 for the newest.
     """
 
     question: str
+    plain: str
     answer: str
     session_id: str
     at: float
@@ -100,7 +102,8 @@ def generate(folder: Path, sessions: int, seed: int = 1) -> Pile:
         size += session.write()
         if number in asked:
             question = f"Why did the {subject.component} {SYMPTOMS[subject.symptom][1]}, and what did we decide?"
-            questions.append(Question(question, subject.cause, session.id, number / max(1, sessions - 1)))
+            plain = f"The {subject.component} {SYMPTOMS[subject.symptom][0]}: why?"
+            questions.append(Question(question, plain, subject.cause, session.id, number / max(1, sessions - 1)))
     content = {"key": key, "size": size, "questions": [asdict(question) for question in questions]}
     note.write_text(json.dumps(content), encoding="utf-8")
     return Pile(folder, sessions, size, questions)

@@ -18,6 +18,10 @@ CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"n
 class Server:
     """A context manager; the process has ended when it is left.
 
+    Args:
+        home: the `FUNES_HOME` that it serves.
+        variables: further variables of its environment.
+
     Attributes:
         started: seconds that starting the process took.
         tools: definitions of the tools, once `handshake` has been called.
@@ -25,7 +29,7 @@ class Server:
         cpu: CPU time of the whole process, user and system, once it has ended.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **variables: str) -> None:
         self._last = 0
         self.cpu = 0.0
         self.tools: list[dict[str, Any]] = []
@@ -33,7 +37,7 @@ class Server:
         began = time.perf_counter()
         self._process = subprocess.Popen(
             funes("mcp"),
-            env=environment(home),
+            env=environment(home) | variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
