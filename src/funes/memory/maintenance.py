@@ -43,34 +43,36 @@ _TEXT_OPTIONS = {
 }
 
 
-def index_chunks(dataset: Any, delta_rows: int = DELTA_ROWS) -> bool:
+def index_chunks(dataset: Any, delta_rows: int = DELTA_ROWS, *, anew: bool = False) -> bool:
     """Bring the indexes of the chunks table up to date.
 
     Args:
         dataset: the newest version of the table; it moves on to the version with the indexes.
         delta_rows: leave up to this many rows without an index, but never more than have one.
+        anew: make each index again from the rows there are, since an index keeps the words of rows that are gone.
 
     Returns:
         Whether anything was done.
     """
-    names = _index_names(dataset)
+    names = set() if anew else _index_names(dataset)
     done = False
     for name, column, kind in ((ID, "id", "BTREE"), (SESSION, "session_id", "BTREE"), (TYPE, "block_type", "BITMAP")):
         if name not in names:
-            dataset.create_scalar_index(column, kind, name=name)
+            dataset.create_scalar_index(column, kind, name=name, replace=True)
             done = True
     if FTS not in names:
-        dataset.create_scalar_index("text", name=FTS, **_TEXT_OPTIONS)
+        dataset.create_scalar_index("text", name=FTS, replace=True, **_TEXT_OPTIONS)
         done = True
     return _update(dataset, FTS, [FTS, ID, SESSION, TYPE], delta_rows) or done
 
 
-def index_vectors(dataset: Any, delta_rows: int = DELTA_ROWS) -> bool:
+def index_vectors(dataset: Any, delta_rows: int = DELTA_ROWS, *, anew: bool = False) -> bool:
     """Bring the indexes of the vectors table up to date; see `index_chunks`."""
-    names = _index_names(dataset)
+    present = _index_names(dataset)
+    names = set() if anew else present
     done = False
     if ID not in names:
-        dataset.create_scalar_index("id", "BTREE", name=ID)
+        dataset.create_scalar_index("id", "BTREE", name=ID, replace=True)
         done = True
     known = [ID]
     if VECTOR not in names and dataset.count_rows() >= VECTOR_INDEX_ROWS:
@@ -78,6 +80,9 @@ def index_vectors(dataset: Any, delta_rows: int = DELTA_ROWS) -> bool:
         dataset.create_index(
             "vector", index_type="IVF_RQ", name=VECTOR, metric="cosine", num_partitions=partitions, replace=True
         )
+        done = True
+    elif anew and VECTOR in present:
+        dataset.drop_index(VECTOR)  # too few rows are left to need one
         done = True
     if VECTOR in _index_names(dataset):
         known.append(VECTOR)
@@ -100,12 +105,15 @@ def tidy(dataset: Any, *, thoroughly: bool = False) -> bool:
         dataset.optimize.compact_files(target_rows_per_fragment=SMALL_FRAGMENT)
         done = True
     if thoroughly or done or len(dataset.versions()) > MANY_VERSIONS:
-        # Nobody else writes while the lock is held, so files that no version names are left-overs of a killed writer.
-        dataset.cleanup_old_versions(
-            older_than=timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False
-        )
+        remove_old_versions(dataset)
         done = True
     return done
+
+
+def remove_old_versions(dataset: Any) -> None:
+    """Remove every file that the newest version does not need. Call under the table's lock."""
+    # Nobody else writes while the lock is held, so files that no version names are left-overs of a killed writer.
+    dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
 
 
 def _index_names(dataset: Any) -> set[str]:
