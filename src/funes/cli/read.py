@@ -8,7 +8,7 @@ import click
 
 from funes.cli import options
 from funes.commands.opened import OpenMemory
-from funes.search.model import DEFAULT_CANDIDATES, DEFAULT_K, DEFAULT_NEIGHBORS
+from funes.search.model import DEFAULT_CANDIDATES, DEFAULT_K, DEFAULT_NEIGHBORS, Rerank
 
 
 @click.command()
@@ -26,7 +26,10 @@ from funes.search.model import DEFAULT_CANDIDATES, DEFAULT_K, DEFAULT_NEIGHBORS
     "--neighbors", type=int, default=DEFAULT_NEIGHBORS, show_default=True, help="Passages to show around each hit."
 )
 @click.option(
-    "--rerank", type=click.Choice(["late", "off"]), default="late", show_default=True, help="Last stage of the ranking."
+    "--rerank",
+    type=click.Choice(["cross-encoder", "late", "off"]),
+    default=None,
+    help="Last stage of the ranking. [default: cross-encoder when it is on this machine, else late]",
 )
 @options.filters
 @options.memory
@@ -39,7 +42,7 @@ def recall(
     candidates: int,
     half_life: float | None,
     neighbors: int,
-    rerank: str,
+    rerank: Rerank | None,
     memory: str | None,
     as_json: bool,
     output_format: str | None,
@@ -58,7 +61,7 @@ def recall(
         half_life_days=half_life,
         neighbors=neighbors,
         where=make_filter(**conditions),
-        rerank="off" if rerank == "off" else "late",
+        rerank=rerank,
     )
     opened = OpenMemory(memory)
     result = run_recall(opened, asked, recall_options)

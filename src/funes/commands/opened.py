@@ -9,6 +9,7 @@ from funes.errors import CorruptMemoryError, FunesError, ModelMissingError
 
 if TYPE_CHECKING:
     from funes.memory.reader import MemoryReader
+    from funes.models.cross_encoder import CrossEncoder
     from funes.models.encoder import Encoder
 
 NO_MODEL = "no embedding model on this machine, so this searches by words only; `funes models pull` fetches it once"
@@ -25,6 +26,7 @@ class OpenMemory:
         self.location = location
         self._reader: MemoryReader | None = None
         self._encoder: Encoder | None = None
+        self._cross_encoder: CrossEncoder | None = None
 
     def reader(self) -> MemoryReader:
         """The reader, moved on to what was written since the last call.
@@ -59,6 +61,19 @@ class OpenMemory:
             except ModelMissingError:
                 return None
         return self._encoder
+
+    def cross_encoder(self) -> CrossEncoder:
+        """The cross-encoder on disk (nothing is fetched here).
+
+        Raises:
+            ModelMissingError: when there is none.
+            FunesError: when the one that the user chose cannot be run.
+        """
+        if self._cross_encoder is None:
+            from funes.models.cross_encoder import load_cross_encoder
+
+            self._cross_encoder = load_cross_encoder()
+        return self._cross_encoder
 
     def session(self, prefix: str) -> str:
         """Full id of the session that a prefix names.

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from funes.commands.opened import NO_MODEL, OpenMemory
-from funes.errors import FunesError
+from funes.errors import FunesError, ModelMissingError
 from funes.search.model import RecallOptions, RecallResult
 
 if TYPE_CHECKING:
     from funes.memory.filters import Filter
+    from funes.models.cross_encoder import CrossEncoder
     from funes.models.encoder import Encoder
 
 MAX_K = 200
@@ -31,7 +32,8 @@ def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResu
         The hits, and notes that say what kept the search from being complete.
 
     Raises:
-        FunesError: for a blank query, options out of range, or a memory that cannot be read.
+        FunesError: for a blank query, options out of range, a memory that cannot be read, or a cross-encoder that was
+            asked for and is not there.
     """
     query = _checked(query, options)
     notes = []
@@ -44,8 +46,9 @@ def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResu
     from funes.search.pipeline import recall as search
 
     encoder, note = _usable_encoder(memory)
-    result = search(reader, encoder, query, options)
-    result.notes += notes + ([note] if note else [])
+    cross_encoder, fault = _usable_cross_encoder(memory, options)
+    result = search(reader, encoder, query, options, cross_encoder)
+    result.notes += notes + [one for one in (note, fault) if one]
     if not result.hits and where.sql() and not reader.sessions(where, limit=1):
         result.notes.append("no passage meets the filters; leave some out")
     return result
@@ -60,6 +63,18 @@ def _usable_encoder(memory: OpenMemory) -> tuple[Encoder | None, str]:
     if made_with and made_with != encoder.model_id:
         return None, f"the vectors of this memory were made with {made_with}, so this searches by words only"
     return encoder, ""
+
+
+def _usable_cross_encoder(memory: OpenMemory, options: RecallOptions) -> tuple[CrossEncoder | None, str]:
+    """The last stage; None when it is not wanted or, with the reason, when it cannot be run and nobody insists."""
+    if options.rerank not in (None, "cross-encoder"):
+        return None, ""
+    try:
+        return memory.cross_encoder(), ""
+    except FunesError as error:
+        if options.rerank == "cross-encoder":
+            raise
+        return None, "" if isinstance(error, ModelMissingError) else error.message
 
 
 def with_full_session(memory: OpenMemory, where: Filter) -> Filter:

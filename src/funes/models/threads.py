@@ -10,10 +10,14 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _SETTERS = (
     ("scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_"),  # numpy's own wheels, 2.x
@@ -100,3 +104,15 @@ def one_blas_thread() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 setter(_before)
+
+
+def spread(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+    """What `work` returns for each part, made on every core."""
+    count = min(workers(), len(parts))
+    with one_blas_thread():
+        if count <= 1:
+            return [work(part) for part in parts]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(count) as pool:
+            return list(pool.map(work, parts))

@@ -12,11 +12,13 @@ from typing import Literal
 from funes.chunking import Chunk
 from funes.memory.filters import Filter
 
-Rerank = Literal["late", "off"]
+Rerank = Literal["cross-encoder", "late", "off"]
 
 DEFAULT_K = 8
 DEFAULT_CANDIDATES = 400
 DEFAULT_NEIGHBORS = 1
+DEFAULT_RERANK_TOP = 20
+DEFAULT_RERANK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,10 @@ class RecallOptions:
             recency at all.
         neighbors: passages to show before and after each hit, 0 for none.
         where: which passages may be returned; applied before ranking.
-        rerank: `late` for late interaction over the candidates, `off` for the fused order.
+        rerank: the last stage: `cross-encoder`, `late` for late interaction over the candidates, `off` for the fused
+            order; None for the cross-encoder when it is on this machine, else late interaction.
+        rerank_top: different passages that the cross-encoder reads at most.
+        rerank_seconds: time that it gets.
     """
 
     k: int = DEFAULT_K
@@ -38,7 +43,9 @@ class RecallOptions:
     half_life_days: float | None = None
     neighbors: int = DEFAULT_NEIGHBORS
     where: Filter = field(default_factory=Filter)
-    rerank: Rerank = "late"
+    rerank: Rerank | None = None
+    rerank_top: int = DEFAULT_RERANK_TOP
+    rerank_seconds: float = DEFAULT_RERANK_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

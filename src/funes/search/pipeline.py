@@ -18,9 +18,11 @@ from funes.search.late import late_interaction
 from funes.search.model import Hit, RecallOptions, RecallResult
 from funes.search.neighbours import add_neighbours
 from funes.search.recency import recency_bonus
+from funes.search.reranking import rerank
 from funes.search.selection import Scored, select
 
 if TYPE_CHECKING:
+    from funes.models.cross_encoder import CrossEncoder
     from funes.models.encoder import Encoder
 
 WEAK_BELOW = 0.43
@@ -33,7 +35,13 @@ FUSED_TOOL_DISCOUNT = np.float32(0.1)
 """The same for fused scores, which know ranks only: a tier's first passage may be far from the question."""
 
 
-def recall(reader: MemoryReader, encoder: Encoder | None, query: str, options: RecallOptions) -> RecallResult:
+def recall(
+    reader: MemoryReader,
+    encoder: Encoder | None,
+    query: str,
+    options: RecallOptions,
+    cross_encoder: CrossEncoder | None = None,
+) -> RecallResult:
     """Find the passages that answer a question.
 
     Args:
@@ -41,6 +49,7 @@ def recall(reader: MemoryReader, encoder: Encoder | None, query: str, options: R
         encoder: the memory's model; None to search by words only.
         query: the question, as it was asked.
         options: filters and sizes.
+        cross_encoder: orders the top of the list; None to leave it as it is.
 
     Returns:
         Hits, best first. Each is a stored passage, whole.
@@ -63,7 +72,12 @@ def recall(reader: MemoryReader, encoder: Encoder | None, query: str, options: R
         closeness = late_interaction(reader, encoder, encoded, ids(candidates))
         scores = closeness - np.float32(TOOL_HANDICAP) * _is_tool(candidates)
         scores += session_bonus(scores, [chunk.session_id for chunk in chunks])
-    scores += recency_bonus([chunk.ts for chunk in chunks], options.half_life_days)
+    recency = recency_bonus([chunk.ts for chunk in chunks], options.half_life_days)
+    scores += recency
+    if cross_encoder is not None:
+        scores = rerank(cross_encoder, query, chunks, scores, options)
+        if options.half_life_days:  # asked for; the default decides only between passages that are otherwise equal
+            scores += recency
     scored = [Scored(chunk, float(score)) for chunk, score in zip(chunks, scores, strict=True)]
     chosen = select(scored, options.k, bound_tools=not options.where.types)
     hits = [Hit(one.chunk, one.score) for one in chosen]

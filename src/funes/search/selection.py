@@ -47,7 +47,7 @@ def select(scored: Iterable[Scored], k: int, bound_tools: bool) -> list[Scored]:
     spare: list[Scored] = []
     tool_hits = 0
     for one in ordered:
-        text = _fingerprint(one.chunk.text or "")
+        text = fingerprint(one.chunk.text or "")
         if text in seen:
             continue
         seen.add(text)
@@ -64,6 +64,6 @@ def select(scored: Iterable[Scored], k: int, bound_tools: bool) -> list[Scored]:
     return sorted(chosen, key=lambda one: (-one.score, one.chunk.id))
 
 
-def _fingerprint(text: str) -> bytes:
+def fingerprint(text: str) -> bytes:
     """The same for texts that differ in white space and case only."""
     return hashlib.blake2b(" ".join(text.lower().split()).encode("utf-8", "replace"), digest_size=12).digest()
