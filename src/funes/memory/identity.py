@@ -43,11 +43,14 @@ def newest_version(folder: Path, table: str = CHUNKS) -> int:
         names = os.listdir(folder / table / "_versions")
     except OSError:
         return 0
-    newest = 0
-    for name in names:
-        stem, dot, suffix = name.partition(".")
-        if dot and suffix == "manifest" and stem.isdigit():
-            number = int(stem)
-            # Lance counts down from 2^64 - 1 in file names, so that the newest comes first in a listing.
-            newest = max(newest, _LAST - number if number > _LAST // 2 else number)
-    return newest
+    return max(map(manifest_version, names), default=0)
+
+
+def manifest_version(name: str) -> int:
+    """Return the version that a file of `_versions` describes, 0 for a file that describes none."""
+    stem, _, suffix = name.partition(".")
+    if suffix != "manifest" or not stem.isdigit():
+        return 0
+    number = int(stem)
+    # Lance counts down from 2^64 - 1 in file names, so that the newest comes first in a listing.
+    return _LAST - number if number > _LAST // 2 else number

@@ -1,16 +1,24 @@
-"""From what a user calls a memory to the folder it lies in."""
+"""From what a user calls a memory to where it is: this machine, a folder, the Hub, an object store."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote
 
 from funes.errors import FunesError
 from funes.paths import memory_folder
 
 LOCAL = "local"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+STORE_SCHEMES = ("s3", "gs", "az")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_REPO = re.compile(rf"({_NAME}/{_NAME})(?:@(.+))?")
+_REVISION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9_-])?")
+
+Kind = Literal["local", "folder", "hub", "store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,29 +26,79 @@ class MemoryPlace:
     """Where a memory is.
 
     Attributes:
-        label: what to call it in output and in `--memory`.
-        folder: the folder of its tables.
+        label: what to call it in output and in `--memory`; empty for none.
+        kind: `local` for this machine's own memory, `folder`, `hub` for a dataset repository, `store` for an object
+            store.
+        folder: the folder of its tables, for `local` and `folder`.
+        repo: `<org>/<name>`, for `hub`.
+        revision: branch, tag or commit, for `hub`; empty for the main branch.
+        url: where its tables are, without a slash at the end, for `store`.
     """
 
     label: str
-    folder: Path
+    kind: Kind
+    folder: Path | None = None
+    repo: str = ""
+    revision: str = ""
+    url: str = ""
 
 
 def resolve(location: str | None) -> MemoryPlace:
-    """Find the folder of a memory.
+    """Find out where a memory is, without the network.
 
     Args:
-        location: None or `local` for this machine's own memory, else the path of a folder; the home of a whole
-            `FUNES_HOME`, which holds the tables in `memory/`, is accepted too.
+        location: None or `local` for this machine's own memory, else the path of a folder, `<org>/<name>` or
+            `hf://datasets/<org>/<name>[@revision]` for a dataset on the Hub, or an `s3://`, `gs://` or `az://` address.
+            The home of a whole `FUNES_HOME`, which holds the tables in `memory/`, is accepted as a folder too. An
+            existing path wins over `<org>/<name>`.
 
     Raises:
-        FunesError: for a location that is not on this machine.
+        FunesError: for an address of another kind, or one that is not complete.
+
+    Example:
+        >>> resolve("acme/decisions").repo
+        'acme/decisions'
+        >>> resolve("hf://datasets/acme/decisions@v2").revision
+        'v2'
     """
     if location is None or location in ("", LOCAL):
-        return MemoryPlace(LOCAL, memory_folder())
-    if _SCHEME.match(location):
-        raise FunesError(f"{location} is not on this machine, and this version of funes reads only memories that are.")
+        return MemoryPlace(LOCAL, "local", memory_folder())
+    scheme = _SCHEME.match(location)
+    if scheme is not None:
+        return _remote(location, scheme[1].lower(), location[scheme.end() :])
     folder = Path(location).expanduser()
+    match = _REPO.fullmatch(location)
+    if match is not None and not folder.exists():
+        return _hub(location, match)
     if not (folder / "chunks.lance").is_dir() and (folder / "memory" / "chunks.lance").is_dir():
         folder = folder / "memory"
-    return MemoryPlace(location, folder)
+    return MemoryPlace(location, "folder", folder)
+
+
+def _remote(location: str, scheme: str, rest: str) -> MemoryPlace:
+    if scheme in STORE_SCHEMES:
+        path = rest.strip("/")
+        if not path:
+            raise FunesError(f"{location} names no bucket; write {scheme}://bucket/folder.")
+        return MemoryPlace(location, "store", url=f"{scheme}://{path}")
+    if scheme == "hf":
+        match = _REPO.fullmatch(rest.removeprefix("datasets/").strip("/"))
+        if match is None or not rest.startswith("datasets/"):
+            raise FunesError(
+                f"{location} is not the address of a dataset; write hf://datasets/<org>/<name>, with @<revision> "
+                "behind it for another than the main branch."
+            )
+        return _hub(location, match)
+    if scheme in ("http", "https"):
+        raise FunesError(
+            f"{location} is a web page; write <org>/<name> for a memory on the Hub, or an s3://, gs:// or az:// "
+            "address."
+        )
+    raise FunesError(f"{location} is no place that funes reads; it knows paths, hf://, s3://, gs:// and az://.")
+
+
+def _hub(location: str, match: re.Match[str]) -> MemoryPlace:
+    revision = unquote(match[2] or "")
+    if revision and (not _REVISION.fullmatch(revision) or ".." in revision):
+        raise FunesError(f"{location} has no valid revision behind the @; write a branch, a tag or a commit there.")
+    return MemoryPlace(location, "hub", repo=match[1], revision=revision)

@@ -1,0 +1,1 @@
+"""Memories elsewhere: dataset repositories on the Hugging Face Hub, and object stores."""
