@@ -22,6 +22,9 @@ PUBLIC = "https://huggingface.co"
 Told = Callable[[int, int], None]
 """Told how many bytes of how many are there."""
 
+STEP = 8 << 20
+"""Bytes that are sent between two reports of progress, as far as files are not larger."""
+
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _KEY = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _TRUE = {"1", "ON", "YES", "TRUE"}
@@ -158,7 +161,13 @@ class HubClient:
         return True
 
     def commit(
-        self, repo: str, parent: str, add: Mapping[str, Path | bytes], delete: Sequence[str], message: str
+        self,
+        repo: str,
+        parent: str,
+        add: Mapping[str, Path | bytes],
+        delete: Sequence[str],
+        message: str,
+        told: Told | None = None,
     ) -> str:
         """Change files of the main branch in one commit on top of another.
 
@@ -168,6 +177,7 @@ class HubClient:
             add: new contents by path, as bytes or the file that holds them.
             delete: paths to remove.
             message: title of the commit.
+            told: told how much is sent, in steps of several files or `STEP` bytes.
 
         Returns:
             Name of the new commit.
@@ -180,14 +190,28 @@ class HubClient:
         asked = self._asked(repo, writing=True)
         self._refuse_offline(asked)
         client = self._client()
-        operations = [
-            client.CommitOperationAdd(path, content if isinstance(content, bytes) else str(content))
+        additions = {
+            path: client.CommitOperationAdd(path, content if isinstance(content, bytes) else str(content))
             for path, content in add.items()
-        ]
-        operations += [client.CommitOperationDelete(path, is_folder=False) for path in delete]
+        }
+        sizes = {
+            path: len(content) if isinstance(content, bytes) else content.stat().st_size
+            for path, content in add.items()
+        }
+        deletions = [client.CommitOperationDelete(path, is_folder=False) for path in delete]
         try:
-            made = self._api().create_commit(
-                repo, operations, commit_message=message, repo_type="dataset", parent_commit=parent
+            api, sent = self._api(), 0
+            for part in _parts(sizes):
+                if told is not None:
+                    api.preupload_lfs_files(repo, [additions[path] for path in part], repo_type="dataset")
+                    sent += sum(sizes[path] for path in part)
+                    told(sent, sum(sizes.values()))
+            made = api.create_commit(
+                repo,
+                [*additions.values(), *deletions],
+                commit_message=message,
+                repo_type="dataset",
+                parent_commit=parent,
             )
         except Exception as error:
             raise _told_apart(error, asked) from error
@@ -251,3 +275,16 @@ def _is_inside(path: str) -> bool:
     """Whether a path of a repository stays inside the folder that it is put into."""
     parts = path.split("/")
     return "\\" not in path and "\0" not in path and not any(part in ("", ".", "..") for part in parts)
+
+
+def _parts(sizes: Mapping[str, int]) -> list[list[str]]:
+    """Divide files into groups that end once they have `STEP` bytes."""
+    parts: list[list[str]] = [[]]
+    filled = 0
+    for path, size in sizes.items():
+        if filled >= STEP:
+            parts.append([])
+            filled = 0
+        parts[-1].append(path)
+        filled += size
+    return parts
