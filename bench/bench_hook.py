@@ -128,7 +128,7 @@ def worker(memory: Path | None, turns: int) -> None:
         environment = {**os.environ, "FUNES_HOME": str(home), "CLAUDE_CONFIG_DIR": folder}
         costs: list[float] = []
         libraries: list[float] = []
-        for number, seconds in enumerate(_follow(session, home, environment, turns)):
+        for number, (_, seconds) in enumerate(_follow(session, home, environment, turns)):
             costs.append(seconds)
             if number % 10 == 9:
                 libraries.append(_timed([sys.executable, "-c", LIBRARIES], environment, b"")[1])
@@ -141,8 +141,8 @@ def worker(memory: Path | None, turns: int) -> None:
         print(f"last line of the log: {lines[-1]}")
 
 
-def _follow(session: Turns, home: Path, environment: dict[str, str], turns: int) -> Iterator[float]:
-    """Have each turn noted as by an agent, with the worker in the foreground."""
+def _follow(session: Turns, home: Path, environment: dict[str, str], turns: int) -> Iterator[tuple[float, float]]:
+    """Have each turn noted as by an agent, with the worker in the foreground; its wall and CPU seconds."""
     spool = home / hook.FOLDER
     spool.mkdir(parents=True, exist_ok=True)
     for _ in range(turns):
@@ -156,7 +156,7 @@ def _follow(session: Turns, home: Path, environment: dict[str, str], turns: int)
         }
         event = f"time {time.time():.3f}\nharness claude\n\n{json.dumps(payload)}"
         (spool / f"{time.time_ns():020}-0{hook.SUFFIX}").write_text(event, encoding="utf-8")
-        yield _timed([sys.executable, "-E", "-P", str(Path(hook.__file__)), "--work"], environment, b"")[1]
+        yield _timed([sys.executable, "-E", "-P", str(Path(hook.__file__)), "--work"], environment, b"")
 
 
 def _timed(command: list[str], environment: dict[str, str], stdin: bytes) -> tuple[float, float]:

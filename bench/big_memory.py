@@ -95,6 +95,38 @@ def build(words: Callable[[], Path], encoder: Encoder, chunks: int, work: Path, 
     return BigMemory(home, chunks, questions, origin, digest)
 
 
+def made(home: Path | None, chunks: int, work: Path, folder: Path | None, quick: bool) -> BigMemory:
+    """The memory that a table is about: one that exists, or one of `chunks` chunks, built when it is not there yet.
+
+    Args:
+        home: a `FUNES_HOME` whose memory is taken as it is; None to build one.
+        chunks: number of chunks to build.
+        work: where what is built is kept.
+        folder: the traces to build it of; None for the default (`corpus.find`).
+        quick: whether a corpus that has to be made is small.
+    """
+    import corpus
+    import indexing
+    from funes.models.encoder import load_encoder
+
+    if home is not None:
+        reader = MemoryReader.open(str(home))
+        return BigMemory(
+            home, reader.statistics().passages, _questions(home / "memory", 200), f"memory {home.name}", ""
+        )
+    traces = corpus.find(folder, work, quick)
+    # A part of the traces will do for a part of the chunks: 150 sessions of the team are 57,000.
+    wanted = 6_000_000 if chunks <= 10_000 else 0
+    if wanted and traces.size > 2 * wanted:
+        traces = corpus.sample(traces, work, wanted)
+
+    def words() -> Path:
+        kept = work / f"words-{traces.size}"
+        return kept if (kept / "memory" / "memory.json").exists() else indexing.words(traces, kept).home
+
+    return build(words, load_encoder(fetch=True), chunks, work, traces.describe())
+
+
 def _code() -> str:
     """Hash of what decides how a memory lies on disk: a memory that other code made is made again."""
     assets = sorted((Path(token_codes.__file__).parent / "assets").glob("*.npy"))

@@ -28,7 +28,7 @@ def turn(memory: BigMemory, turns: int) -> Row:
         variables = environment(home) | {"CLAUDE_CONFIG_DIR": name}
         costs = list(bench_hook._follow(session, home, variables, turns + WARM_UP))[WARM_UP:]
         last = json.loads((home / "logs" / hook.LOG).read_text(encoding="utf-8").splitlines()[-1])
-    cpu = spread(costs)
+    cpu = spread([seconds for _, seconds in costs])
     if last.get("error"):
         raise SystemExit(f"the worker failed: {last['error']}")
     return Row(
@@ -39,7 +39,7 @@ def turn(memory: BigMemory, turns: int) -> Row:
         f"user and system time of the worker, imports included, median of {turns} turns as long as the median turn of "
         f"the team sessions (the last one: {last['stored']} passages, {last['embedded']} of them embedded), most "
         f"{cpu['most']:.2f} s; a memory of {memory.chunks:,} chunks",
-        {"cpu": cpu},
+        {"cpu": cpu, "wall": spread([seconds for seconds, _ in costs])},
     )
 
 

@@ -172,6 +172,17 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def resident_peak(process: int) -> int:
+    """Most resident memory that a running process has had, mapped files included, in bytes; 0 where unknown (Linux)."""
+    try:
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
 def verdict(wall: float, cpu: float, target: float) -> str:
     """Whether a time is within its target.
 

@@ -45,8 +45,10 @@ class Stages:
             self._now[name] = (before[0] + wall, before[1] + cpu)
 
     def watch(self, owner: Any, attribute: str, name: str | Callable[..., str]) -> None:
-        """Time every call of a function; `name` may depend on its arguments."""
-        function = getattr(owner, attribute)
+        """Time every call of a function; `name` may depend on its arguments. One that is not there is left out."""
+        function = getattr(owner, attribute, None)
+        if function is None:
+            return
 
         @functools.wraps(function)
         def timed(*arguments: Any, **options: Any) -> Any:
@@ -69,6 +71,13 @@ class Stages:
             cpu = statistics.median(self.cpus[name])
             lines.append(f"{name:34}{1e3 * statistics.median(walls):8.1f}{1e3 * cpu:8.1f}")
         return "\n".join(lines)
+
+    def medians(self) -> dict[str, dict[str, float]]:
+        """Median seconds of each stage, `wall` and `cpu`."""
+        return {
+            name: {"wall": statistics.median(walls), "cpu": statistics.median(self.cpus[name])}
+            for name, walls in self.walls.items()
+        }
 
 
 def profile(location: Path, questions: list[str], warm_up: int = 3) -> Stages:
@@ -115,6 +124,7 @@ def main() -> None:
     parser.add_argument("home", type=Path)
     parser.add_argument("--questions", type=Path, help="JSON lines with a field `question`")
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--json", action="store_true", help="medians in seconds, as JSON")
     arguments = parser.parse_args()
     if arguments.questions:
         lines = arguments.questions.read_text(encoding="utf-8").splitlines()
@@ -123,6 +133,9 @@ def main() -> None:
         questions = json.loads(made.read_text())["questions"]
     else:
         sys.exit("Name a file of questions: this memory was not made by bench/run.py.")
+    if arguments.json:
+        print(json.dumps(profile(arguments.home, questions[: arguments.runs]).medians()))
+        return
     print(profile(arguments.home, questions[: arguments.runs]).table())
     print(f"load average {os.getloadavg()[0]:.1f}")
 

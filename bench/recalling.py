@@ -6,7 +6,7 @@ from functools import partial
 
 import mcp_client
 from big_memory import BigMemory
-from measure import Row, cpu_seconds, funes, percentile, run, spread, timed, verdict
+from measure import Row, cpu_seconds, funes, percentile, resident_peak, run, spread, timed, verdict
 
 COLD_TARGET = 1.0
 WARM_TARGET = 0.12
@@ -41,6 +41,7 @@ def warm(memory: BigMemory, calls: int) -> Row:
         cpu = cpu_seconds(server.process)
         walls = [timed(partial(server.recall, question)) for question in questions[WARM_UP:]]
         cpu = (cpu_seconds(server.process) - cpu) / calls
+        peak = resident_peak(server.process)
     wall = spread(walls)
     return Row(
         f"recall, warm server, {memory.chunks:,} chunks",
@@ -49,7 +50,7 @@ def warm(memory: BigMemory, calls: int) -> Row:
         verdict(wall["median"], cpu, WARM_TARGET),
         f"the tool recall of `funes mcp`, late interaction included; wall time, median of {calls} questions, "
         f"p95 {1e3 * percentile(walls, 0.95):.0f} ms; CPU {1e3 * cpu:.0f} ms a call; the first call {first:.2f} s",
-        {"wall": wall, "cpu": cpu, "first": first},
+        {"wall": wall, "cpu": cpu, "first": first, "peak": peak},
     )
 
 
