@@ -8,7 +8,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-_TITLES = {"read": "Reading sessions", "vectors": "Making vectors"}
+_TITLES = {
+    "read": "Reading sessions",
+    "vectors": "Making vectors",
+    "scan": "Looking for credentials",
+    "fetch": "Fetching the memory",
+    "write": "Adding passages",
+    "send": "Sending",
+}
 _UNITS = {"read": "files", "vectors": ""}
 
 

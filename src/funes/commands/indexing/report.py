@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-Phase = Literal["read", "vectors"]
+Phase = Literal["read", "vectors", "scan", "fetch", "write", "send"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Progress(Protocol):
     """How a run tells how far it is."""
 
     def start(self, phase: Phase, total: int) -> None:
-        """Begin a phase: `read` counts bytes of traces, `vectors` counts passages."""
+        """Begin a phase: `read`, `fetch` and `send` count bytes, `vectors` passages, `scan` blocks, `write` steps."""
         ...
 
     def advance(self, amount: int, *, files: int = 0, passages: int = 0) -> None:

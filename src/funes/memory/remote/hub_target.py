@@ -1,0 +1,178 @@
+"""Publishing to a dataset repository on the Hub: the next version is made on this machine and sent as one commit."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from funes.errors import FunesError
+from funes.memory.counts import FILE as COUNTS
+from funes.memory.identity import FILE as IDENTITY
+from funes.memory.lance import guarded, written
+from funes.memory.remote import card
+from funes.memory.remote.additions import append, new_identity, refresh_counts
+from funes.memory.remote.faults import RemoteMissingError, RemoteMovedError, RemoteUnreachableError
+from funes.memory.remote.folder_target import OTHERS
+from funes.memory.remote.live import newest_manifest
+from funes.memory.remote.merge import Holdings, Missing
+from funes.memory.remote.publish import Publication, Told
+from funes.memory.remote.snapshot import open_snapshot
+from funes.memory.remote.source import Source
+from funes.memory.remote.staging import TABLES, link_files, table_files
+from funes.memory.remote.tables import Tables
+from funes.memory.schema import CHUNKS
+
+if TYPE_CHECKING:
+    from funes.memory.remote.hub import HubClient
+    from funes.memory.uri import MemoryPlace
+
+
+class HubTarget:
+    """A dataset repository.
+
+    The working copy is made of links to the files of the newest version, so only what is added is written, and only
+    that is sent: the files of the new version that the old one lacks. Files that the new version does without are
+    deleted by the same commit, which names its parent; whoever reads sees the old version or the new one.
+
+    Args:
+        label: its name.
+        place: where it is.
+        client: the Hub.
+        work: an empty folder to work in.
+        told: see `publish.Told`.
+    """
+
+    def __init__(self, label: str, place: MemoryPlace, client: HubClient, work: Path, told: Told | None = None) -> None:
+        if place.revision:
+            raise FunesError(
+                f"{place.label} names a revision, and only the main branch is published to; leave out the @ and what follows."
+            )
+        self.label = label
+        self._place = place
+        self._client = client
+        self._work = work
+        self._told = told or (lambda *_: None)
+        self._parent = ""
+        self._before: frozenset[str] = frozenset()
+        self._remote: frozenset[str] = frozenset()
+
+    @property
+    def _copy(self) -> Path:
+        return self._work / "copy"
+
+    def look(self) -> Tables:
+        """Open what is there now, as a working copy."""
+        shutil.rmtree(self._copy, ignore_errors=True)
+        self._copy.mkdir(parents=True)
+        self._before = self._remote = frozenset()
+        try:
+            self._parent = self._client.head(self._place.repo)
+        except RemoteMissingError:
+            self._parent = ""
+            return Tables(self.label, str(self._copy), ())
+        self._list()
+        if not newest_manifest(self._remote, CHUNKS):
+            self._check_free()
+            self._bring(card.FILE)
+            return Tables(self.label, str(self._copy), ())
+        return self._open()
+
+    def version(self) -> str:
+        """Name of the commit."""
+        return self._parent
+
+    def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
+        """Make the next version and commit it; the repository is made, private, if there is none."""
+        done = Publication(titles=len(missing.titles))
+        self._told("write", 0, 1)
+        done.rows, done.vectors = written(self._copy, lambda: append(tables, source, missing, there))
+        written(self._copy, lambda: tables.maintain(compact=compact))
+        add, delete = self._changes(tables)
+        self._told("write", 1, 1)
+        if not self._parent:
+            done.created = self._client.create(self._place.repo)
+            if not done.created:
+                raise RemoteMovedError(f"{self.label} was made by somebody else meanwhile; run the command again.")
+            self._parent = self._client.head(self._place.repo)
+        done.sent = sum(
+            len(content) if isinstance(content, bytes) else content.stat().st_size for content in add.values()
+        )
+        done.version = self._commit(add, delete, done)
+        done.after = len(there.texts) + _new_texts(source, missing, there)
+        return done
+
+    def _commit(self, add: Mapping[str, Path | bytes], delete: list[str], done: Publication) -> str:
+        total = done.sent
+        return self._client.commit(
+            self._place.repo,
+            self._parent,
+            add,
+            delete,
+            f"Add {done.rows - done.titles:,} passages" if done.rows else "Merge and index",
+            told=lambda sent, _: self._told("send", min(sent, total), total),
+        )
+
+    def _open(self) -> Tables:
+        snapshot = open_snapshot(self._place, self._client, lambda done, total: self._told("fetch", done, total))
+        if snapshot.cached:
+            raise RemoteUnreachableError(f"{self.label} cannot be reached, so nothing is published; try again later.")
+        if snapshot.commit != self._parent:
+            self._parent = snapshot.commit
+            self._list()
+        files = table_files(snapshot.folder)
+        self._before = frozenset(files)
+        link_files(snapshot.folder, files, self._copy)
+        for name in (COUNTS, IDENTITY, card.FILE):
+            self._bring(name)
+        present = [name for name in TABLES if any(path.startswith(f"{name}/") for path in files)]
+        tables: Tables = guarded(self._copy, lambda: Tables(self.label, str(self._copy), present))
+        return tables
+
+    def _list(self) -> None:
+        self._remote = frozenset(self._client.files(self._place.repo, self._parent))
+
+    def _bring(self, name: str) -> None:
+        """Put a single file of the repository into the working copy, if it has it."""
+        if name in self._remote:
+            folder = self._client.download(self._place.repo, self._parent, [name])
+            shutil.copyfile(folder / name, self._copy / name)
+
+    def _check_free(self) -> None:
+        """A repository that holds other things is for other things."""
+        others = sorted(path for path in self._remote if path not in OTHERS)
+        if others:
+            raise FunesError(
+                f"{self.label} is no memory and not empty (it holds {others[0]}); push to a new name, and a private "
+                "repository is created."
+            )
+
+    def _changes(self, tables: Tables) -> tuple[dict[str, Path | bytes], list[str]]:
+        """What the commit adds, and what it deletes."""
+        files = table_files(self._copy)
+        add: dict[str, Path | bytes] = {path: file for path, file in files.items() if path not in self._before}
+        of_tables = tuple(f"{name}/" for name in TABLES)
+        delete = sorted(path for path in self._remote if path.startswith(of_tables) and path not in files)
+        if refresh_counts(tables, self._copy):
+            add[COUNTS] = self._copy / COUNTS
+        if IDENTITY not in self._remote:
+            add[IDENTITY] = new_identity()
+        if (text := self._card()) is not None:
+            add[card.FILE] = text.encode()
+        return add, delete
+
+    def _card(self) -> str | None:
+        from funes.memory.reader import MemoryReader
+
+        path = self._copy / card.FILE
+        existing = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+        return card.updated(existing, self.label, MemoryReader.open(str(self._copy)).statistics())
+
+
+def _new_texts(source: Source, missing: Missing, there: Holdings) -> int:
+    """Number of passages that the memory had no text of."""
+    import numpy as np
+
+    passages = np.unique(source.catalogue.passages[missing.rows])
+    return int((~np.isin(passages, there.texts)).sum())

@@ -1,0 +1,118 @@
+"""Publishing rows: look at what the destination has, add what it lacks, start again when somebody else was quicker."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from funes.memory.remote.faults import RemoteBusyError, RemoteMovedError, RemoteUnreachableError
+from funes.memory.remote.merge import Holdings, Missing
+from funes.memory.remote.source import Source
+from funes.memory.remote.tables import Tables
+
+Phase = Literal["fetch", "write", "send"]
+ATTEMPTS = 40
+FAULTS = 3
+"""How often the connection may fail while something is sent. Whether it got there is seen by looking again."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
+
+Told = Callable[[Phase, int, int], None]
+"""Told how far the work is: the phase (`fetch`, `write`, `send`), what is done and what there is to do."""
+
+Choose = Callable[[Holdings], Missing]
+
+
+@dataclass(slots=True)
+class Publication:
+    """What was published.
+
+    Attributes:
+        rows, vectors, titles: numbers of rows added.
+        before, after: passages that the destination held before and holds now, none counted twice.
+        version: commit on the Hub, version of the chunks table elsewhere; empty when nothing was there to publish.
+        sent: bytes sent, or written where the destination is a folder or a store.
+        created: whether the repository was made.
+        attempts: how often it was tried, because others published meanwhile.
+    """
+
+    rows: int = 0
+    vectors: int = 0
+    titles: int = 0
+    before: int = 0
+    after: int = 0
+    version: str = ""
+    sent: int = 0
+    created: bool = False
+    attempts: int = 1
+
+
+class Target(Protocol):
+    """A place to publish to."""
+
+    label: str
+
+    def look(self) -> Tables:
+        """Open what is there now.
+
+        Raises:
+            FunesError: when it cannot be read, or is no place for a memory.
+        """
+        ...
+
+    def version(self) -> str:
+        """Name of the version that `look` saw last, empty when there was nothing."""
+        ...
+
+    def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
+        """Add rows to the version that `look` has opened, all of them or none.
+
+        Raises:
+            RemoteMovedError: when there is a newer version, so that somebody has to look again.
+        """
+        ...
+
+
+def publish(target: Target, source: Source, choose: Choose, *, compact: bool = False) -> Publication:
+    """Publish what a destination lacks.
+
+    Args:
+        target: the destination.
+        source: the local memory.
+        choose: decides, from what the destination holds, what is to be added; called again for each attempt.
+            What it raises ends the publication.
+        compact: also index, merge and clean up all of the destination, even when it lacks nothing.
+
+    Returns:
+        What was done.
+
+    Raises:
+        RemoteMovedError: when others published at each of `ATTEMPTS` attempts.
+        RemoteError: when the connection fails, or the destination refuses.
+        FunesError: when the destination cannot be read or written, or is no memory that rows can be added to.
+    """
+    faults = 0
+    for attempt in range(1, ATTEMPTS + 1):
+        tables = target.look()
+        tables.check(source.model)
+        there = tables.holdings()
+        missing = choose(there)
+        if not missing and not (compact and tables.chunks is not None):
+            held = len(there.texts)
+            return Publication(before=held, after=held, version=target.version(), attempts=attempt)
+        try:
+            done = target.write(tables, source, missing, there, compact)
+        except (RemoteMovedError, RemoteBusyError, RemoteUnreachableError) as fault:
+            faults += not isinstance(fault, RemoteMovedError)
+            if attempt == ATTEMPTS or faults == FAULTS:
+                raise
+            # Whoever lost waits a random while, longer each time, so that many writers get out of each other's way.
+            time.sleep(random.uniform(0.3, 1.0) * min(_FIRST_PAUSE * 2 ** min(attempt, 6), _LONGEST_PAUSE))
+            continue
+        done.attempts = attempt
+        done.before = len(there.texts)
+        return done
+    raise AssertionError("the last attempt returns or raises")

@@ -1,0 +1,190 @@
+"""The two tables of a memory that rows are published to: a working copy, a folder, or tables in an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funes.errors import FunesError
+from funes.memory.lance import lance_module
+from funes.memory.maintenance import DELTA_ROWS, index_chunks, index_vectors, tidy
+from funes.memory.remote.merge import KEY_COLUMNS, Holdings, digests
+from funes.memory.remote.source import model_of
+from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, VECTORS, chunks_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNVERIFIED_AGE = timedelta(days=1)
+"""In a store that anybody may write to, a file that no version names is a left-over only when it is this old."""
+
+
+class Tables:
+    """The tables of a memory, open at their newest versions.
+
+    Args:
+        label: what the user calls the memory.
+        location: folder or address of the memory.
+        present: which of the two tables are there.
+        options: storage options for an object store.
+
+    Attributes:
+        chunks, vectors: the datasets, None where there is none yet.
+    """
+
+    def __init__(
+        self, label: str, location: str, present: Iterable[str], options: Mapping[str, str] | None = None
+    ) -> None:
+        self.label = label
+        self.location = location.rstrip("/")
+        self.options = dict(options or {})
+        there = set(present)
+        self.chunks = self._open(CHUNKS) if CHUNKS in there else None
+        self.vectors = self._open(VECTORS) if VECTORS in there else None
+
+    def check(self, model: str) -> None:
+        """Look whether rows of this version of funes, with vectors of this model, can be added.
+
+        Raises:
+            FunesError: when the memory was made by another program or with another model.
+        """
+        if self.chunks is not None:
+            absent = sorted(set(CHUNK_COLUMNS) - set(self.chunks.schema.names))
+            if absent:
+                raise FunesError(
+                    f"{self.label} was made by another program (its table has no column {absent[0]}), so it can be "
+                    "read but not added to; push to a new name."
+                )
+        if self.vectors is not None and self.vectors.count_rows() and (made := model_of(self.vectors)) != model:
+            raise FunesError(
+                f"The vectors of {self.label} were made with {made or 'an unknown model'} and yours with {model}, "
+                "which cannot be compared; push to a new name."
+            )
+
+    def holdings(self) -> Holdings:
+        """Take stock of what is there."""
+        if self.chunks is None:
+            return Holdings()
+        keys = self.chunks.to_table(columns=list(KEY_COLUMNS))
+        ids: Sequence[str] = []
+        if self.vectors is not None:
+            ids = self.vectors.to_table(columns=["id"]).column("id").to_pylist()
+        return Holdings.of(keys, ids)
+
+    def append_rows(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Append rows to the chunks table in one commit, making the table if there is none."""
+        if self.chunks is None:
+            # The word index is made first, so that no reader ever meets rows without its way to cut words.
+            self.chunks = self._create(CHUNKS, chunks_schema())
+            index_chunks(self.chunks)
+        self.chunks = self._append(self.chunks, chunks_schema(), batches)
+
+    def append_vectors(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+        """Append rows to the vectors table in one commit, making the table if there is none.
+
+        Args:
+            batches: rows of `schema`.
+            schema: that of a vectors table, with the model's id.
+        """
+        if self.vectors is None or (not self.vectors.count_rows() and not self.vectors.schema.metadata):
+            self.vectors = self._create(VECTORS, schema)
+        self.vectors = self._append(self.vectors, schema.remove_metadata(), batches)
+
+    def maintain(self, *, compact: bool = False, alone: bool = True) -> None:
+        """Index what waits for it, merge small fragments, remove old versions; as far as it is worth it.
+
+        Args:
+            compact: do all of it, whatever it costs.
+            alone: whether nobody else can be writing, as in a working copy or under the locks of a folder.
+        """
+        waiting = 0 if compact else DELTA_ROWS
+        if self.chunks is not None:
+            index_chunks(self.chunks, waiting)
+            self._tidy(self.chunks, compact, alone)
+        if self.vectors is not None:
+            index_vectors(self.vectors, waiting)
+            self._tidy(self.vectors, compact, alone)
+        if compact:
+            self._merge_indexes()
+            self._reopen()
+            for table in (self.chunks, self.vectors):
+                if table is not None:
+                    self._tidy(table, compact, alone)
+
+    def remove_twice_stored(self) -> int:
+        """Remove rows that two writers added at the same time; of each the one stays that came first.
+
+        Whoever looks keeps the same one, so that two may do this at once. Returns the number of rows removed.
+        """
+        removed = 0
+        self._reopen()
+        if self.chunks is not None:
+            rows = self.chunks.scanner(columns=["id", "session_id"], with_row_id=True).to_table()
+            keys = digests(rows.column("id").to_pylist(), rows.column("session_id").to_pylist())
+            removed += _delete_later(self.chunks, keys, rows.column("_rowid").to_numpy())
+        if self.vectors is not None:
+            rows = self.vectors.scanner(columns=["id"], with_row_id=True).to_table()
+            removed += _delete_later(
+                self.vectors, digests(rows.column("id").to_pylist()), rows.column("_rowid").to_numpy()
+            )
+        return removed
+
+    def versions(self) -> tuple[int, int]:
+        """Versions of the two tables, 0 for one that is not there."""
+        return tuple(0 if table is None else int(table.version) for table in (self.chunks, self.vectors))  # type: ignore[return-value]
+
+    def path(self, name: str) -> str:
+        """Address of a table or file of the memory."""
+        return f"{self.location}/{name}"
+
+    def _tidy(self, table: Any, compact: bool, alone: bool) -> None:
+        if alone:
+            tidy(table, thoroughly=compact)
+        elif compact:
+            table.optimize.compact_files()
+            table.cleanup_old_versions(older_than=UNVERIFIED_AGE, error_if_tagged_old_versions=False)
+
+    def _merge_indexes(self) -> None:
+        """Make one index of the deltas of each."""
+        for table in (self.chunks, self.vectors):
+            if table is not None:
+                table.optimize.optimize_indices(num_indices_to_merge=len(table.describe_indices()) + 64)
+
+    def _reopen(self) -> None:
+        self.chunks = self._open(CHUNKS) if self.chunks is not None else None
+        self.vectors = self._open(VECTORS) if self.vectors is not None else None
+
+    def _create(self, name: str, schema: pa.Schema) -> Any:
+        return lance_module().write_dataset(
+            schema.empty_table(),
+            self.path(name),
+            mode="create",
+            data_storage_version="stable",
+            enable_stable_row_ids=True,
+            **self._options(),
+        )
+
+    def _append(self, table: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in batches))
+        return lance_module().write_dataset(reader, table, mode="append", **self._options())
+
+    def _open(self, name: str) -> Any:
+        return lance_module().dataset(self.path(name), **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {"storage_options": self.options} if self.options else {}
+
+
+def _delete_later(table: Any, keys: Any, row_ids: Any) -> int:
+    """Delete all rows but the one with the lowest row id of each key."""
+    order = np.argsort(row_ids, kind="stable")
+    _, first = np.unique(keys[order], return_index=True)
+    later = np.delete(order, first)
+    if len(later):
+        table.delete(f"_rowid IN ({', '.join(map(str, row_ids[later].tolist()))})")
+    return len(later)

@@ -1,0 +1,101 @@
+"""What a push did, and how things stand with the memories that this machine publishes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from funes.ui.safe import one_line
+from funes.ui.status_text import counts, megabytes
+
+if TYPE_CHECKING:
+    from funes.commands.publishing.gate import HeldBack
+    from funes.commands.push import PushReport
+
+HELD_SHOWN = 10
+
+
+def push_text(report: PushReport) -> str:
+    """What a push did, for a person to read."""
+    done = report.done
+    lines = [_first(report)]
+    if done.created:
+        lines.append("created: a private dataset repository; who may read it is set on its page")
+    if done.attempts > 1:
+        lines.append(f"tried {done.attempts} times, because others published meanwhile")
+    if report.repo:
+        lines.append(f"curated: {report.repo}, {report.reviewed:,} reviewed sessions may be published")
+    lines += held_lines(report.held)
+    if report.waiting:
+        lines.append(
+            f"not published: {report.waiting:,} passages that have no vector yet; `funes index` makes vectors, "
+            "--words publishes without"
+        )
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def push_json(report: PushReport) -> dict[str, Any]:
+    """Everything, as a document."""
+    from dataclasses import asdict
+
+    done = asdict(report.done)
+    return {
+        "memory": report.label,
+        **done,
+        "sessions": report.sessions,
+        "held_back": [asdict(block) for block in report.held],
+        "all_held_back": report.all_held,
+        "waiting": report.waiting,
+        "curated_for": report.repo or None,
+    }
+
+
+def held_lines(held: Sequence[HeldBack] | Sequence[Mapping[str, Any]], total: int | None = None) -> list[str]:
+    """How much was held back, why, and where it is.
+
+    Args:
+        held: the blocks and titles.
+        total: their number when `held` has only the first of them.
+    """
+    blocks = [block if isinstance(block, Mapping) else _fields(block) for block in held]
+    if not blocks:
+        return []
+    rules: Counter[str] = Counter()
+    for block in blocks:
+        rules.update(block["rules"])
+    count = total or len(blocks)
+    lines = [f"held back: {count:,} {_plural(count, 'block')} with credentials ({counts(dict(rules.most_common()))})"]
+    for block in blocks[:HELD_SHOWN]:
+        where = f"funes get {block['session']} {block['turn']}" if block["turn"] else f"title of {block['session']}"
+        lines.append(f"  {where}  {block['type']}: {counts(block['rules'])}")
+    if count > HELD_SHOWN:
+        lines.append(f"  and {count - HELD_SHOWN:,} more")
+    lines.append("  `funes scrub` takes them out of the local memory; then the rest of the block can be published")
+    return lines
+
+
+def _first(report: PushReport) -> str:
+    done = report.done
+    if not done.rows and not done.vectors:
+        if report.all_held:
+            return f"{report.label}: nothing was published, all of it was held back"
+        if done.sent:
+            return f"{report.label}: merged and indexed, {megabytes(done.sent)} sent"
+        return f"{report.label}: nothing new to publish; it holds {done.after:,} passages"
+    rows = done.rows - done.titles
+    what = f"{rows:,} {_plural(rows, 'passage')} of {report.sessions:,} {_plural(report.sessions, 'session')}"
+    return (
+        f"{report.label}: {what} published, {done.vectors:,} with vectors, {megabytes(done.sent)} sent; "
+        f"it holds {done.after:,} passages"
+    )
+
+
+def _fields(block: HeldBack) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(block)
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"
