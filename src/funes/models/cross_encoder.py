@@ -71,8 +71,8 @@ class CrossEncoder:
             self._tokenizer = _tokenizer(folder, self.longest, len(tensors["bert.embeddings.word_embeddings.weight"]))
         except _UnfitError as reason:
             raise FunesError(
-                f"{folder} cannot be used as a cross-encoder: {reason}; name another folder with `funes models use "
-                "cross-encoder FOLDER`, or take it out with `funes models remove cross-encoder`."
+                f"{folder} cannot be used as a cross-encoder: {reason}; `funes models use cross-encoder FOLDER` names "
+                "another, `funes models remove cross-encoder` none."
             ) from reason
         self._bert = Bert(tensors, BertConfig(heads, float(config.get("layer_norm_eps", 1e-12))), _PREFIX)
         self._pooler = _float32(tensors["bert.pooler.dense.weight"]).T

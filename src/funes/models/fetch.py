@@ -41,6 +41,11 @@ def find(model: PinnedModel) -> Path | None:
     return next((folder for folder in _folders(model) if _complete(model, folder)), None)
 
 
+def changed(model: PinnedModel) -> Path | None:
+    """A folder that has the model's files by their names, but not the pinned ones; None when there is none."""
+    return next((folder for folder in _folders(model) if all((folder / f.name).is_file() for f in model.files)), None)
+
+
 def ensure(model: PinnedModel, progress: Progress | None = None) -> Path:
     """The folder with all files of the model; they are fetched when this machine does not have them.
 
