@@ -193,7 +193,7 @@ def test_a_memory_by_path(run, home, monkeypatch, tmp_path):
         (["sessions", "--since", "2d", "--until", "2026-01-01"], "later than"),
         (["sessions", "--limit", "-1"], "The limit is -1"),
         (["sessions", "--type", "prose"], "see `funes sessions --help`"),
-        (["sessions", "--memory", "hf://datasets/acme/kb"], "not on this machine"),
+        (["sessions", "--memory", "ftp://acme/kb"], "no place that funes reads"),
         (["recall", "  "], "The question is empty"),
         (["recall", "x", "-k", "0"], "between 1 and"),
         (["recall", "x", "--half-life", "-1"], "half-life"),

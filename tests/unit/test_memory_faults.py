@@ -89,12 +89,6 @@ def test_a_faulty_condition_is_not_called_damage(sound: Path) -> None:
         TableHandle(sound, CHUNKS).scan(["id"], "id IN ()")
 
 
-def test_a_memory_elsewhere_is_refused() -> None:
-    for location in ("hf://datasets/a/b", "s3://bucket/memory"):
-        with pytest.raises(FunesError, match="not on this machine"):
-            MemoryReader.open(location)
-
-
 def test_the_home_of_a_memory_is_accepted(sound: Path, tmp_path: Path) -> None:
     shutil.copytree(sound, tmp_path / "memory")
     assert MemoryReader.open(str(tmp_path)).folder == tmp_path / "memory"

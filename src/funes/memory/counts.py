@@ -6,6 +6,7 @@ tables. They are a statistic: slightly old ones do no harm, and they are counted
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from funes.memory.backing import Backing
     from funes.memory.handle import TableHandle
 
 VOCABULARY = 30_522
@@ -57,19 +59,32 @@ class PieceCounts:
     def load(cls, folder: Path) -> PieceCounts | None:
         """Read the file; None when there is none, or none that can be used."""
         try:
-            values = np.load(folder / FILE, allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            return cls.parse((folder / FILE).read_bytes())
+        except OSError:
+            return None
+
+    @classmethod
+    def parse(cls, content: bytes) -> PieceCounts | None:
+        """Read the content of a file; None when it cannot be used."""
+        try:
+            values = np.load(io.BytesIO(content), allow_pickle=False)
+        except (ValueError, EOFError):
             return None
         if values.shape != (VOCABULARY + 2,) or values.dtype != np.int64:
             return None
         return cls(values[:-2], int(values[-2]), int(values[-1]))
 
 
-def count_pieces(folder: Path, vectors: TableHandle | None) -> PieceCounts:
-    """Take the counts of a memory from the file when it covers nine tenths of the rows, else read them all."""
+def count_pieces(place: Path | Backing, vectors: TableHandle | None) -> PieceCounts:
+    """Take the counts of a memory from the file when it covers nine tenths of the rows, else read them all.
+
+    Args:
+        place: the memory's folder, or what else holds its tables.
+        vectors: its vectors, None without any.
+    """
     if vectors is None:
         return PieceCounts.empty()
-    kept = PieceCounts.load(folder)
+    kept = PieceCounts.load(place) if isinstance(place, Path) else place.counts()
     if kept is not None and kept.version == vectors.version:
         return kept
     coded = vectors.attempt(lambda: int(vectors.dataset.count_rows("codes IS NOT NULL")))

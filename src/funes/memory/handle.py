@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from funes.memory.lance import corrupt, is_lance_fault, lance_module
+from funes.memory.backing import Backing, FolderBacking
+from funes.memory.lance import is_lance_fault
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,16 +22,17 @@ class TableHandle:
     therefore tried once more on the newest version before it counts as a fault.
 
     Args:
-        folder: the memory's folder.
+        place: the memory's folder, or what else holds its tables.
         name: the table's folder in it.
 
     Raises:
         CorruptMemoryError: when the table cannot be opened.
+        RemoteError: when what holds it cannot be reached.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
-        self.path = folder / name
+    def __init__(self, place: Path | Backing, name: str) -> None:
+        self.backing = FolderBacking(place) if isinstance(place, Path) else place
+        self.name = name
         self.dataset: Any = None
         self._reopen()
 
@@ -88,12 +90,12 @@ class TableHandle:
         except BaseException as error:
             if not is_lance_fault(error):
                 raise
-            raise corrupt(self.folder, error) from error
+            raise self.backing.fault(error) from error
 
     def _reopen(self) -> None:
         try:
-            self.dataset = lance_module().dataset(str(self.path))
+            self.dataset = self.backing.open(self.name)
         except BaseException as error:
             if not is_lance_fault(error):
                 raise
-            raise corrupt(self.folder, error) from error
+            raise self.backing.fault(error) from error

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from funes.memory.schema import CHUNKS, REFERENCE, SESSION_TYPE, VECTORS, quoted
@@ -14,6 +11,7 @@ from funes.memory.schema import CHUNKS, REFERENCE, SESSION_TYPE, VECTORS, quoted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from funes.memory.backing import Backing
     from funes.memory.handle import TableHandle
 
 
@@ -22,7 +20,8 @@ class MemoryStatistics:
     """Counts and sizes of a memory.
 
     Attributes:
-        label, folder: which memory.
+        label: what the user calls the memory.
+        where: its folder, or its address.
         passages: stored passages, copies not counted.
         copies: rows that only say that a session contains a passage stored under another one.
         sessions: number of sessions.
@@ -40,7 +39,7 @@ class MemoryStatistics:
     """
 
     label: str
-    folder: Path
+    where: str
     passages: int = 0
     copies: int = 0
     sessions: int = 0
@@ -61,12 +60,12 @@ class MemoryStatistics:
     last_ts: datetime | None = None
 
 
-def collect(label: str, folder: Path, chunks: TableHandle, vectors: TableHandle | None) -> MemoryStatistics:
+def collect(label: str, backing: Backing, chunks: TableHandle, vectors: TableHandle | None) -> MemoryStatistics:
     """Count everything that a memory holds, without reading its text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = MemoryStatistics(label, folder)
+    found = MemoryStatistics(label, backing.where)
     rows = chunks.scan(
         ["id", "session_id", "harness", "block_type", "ts", "offset", "ruleset"],
         f"block_type != {quoted(SESSION_TYPE)}",
@@ -90,13 +89,11 @@ def collect(label: str, folder: Path, chunks: TableHandle, vectors: TableHandle 
     found.embedded = len(embedded)
     waiting = own.filter(pc.invert(pc.is_in(own.column("id"), embedded.combine_chunks())))
     found.waiting, found.waiting_by_type = waiting.num_rows, _tally(waiting, "block_type")
-    found.bytes_text = _size(folder / CHUNKS, indexes=False)
-    found.bytes_vectors = _size(folder / VECTORS, indexes=False)
-    found.bytes_indexes = _size(folder / CHUNKS, indexes=True) + _size(folder / VECTORS, indexes=True)
-    manifests = [_manifests(folder / name) for name in (CHUNKS, VECTORS)]
-    found.versions = (len(manifests[0]), len(manifests[1]))
-    if manifests[0]:
-        found.last_indexed = datetime.fromtimestamp(max(path.stat().st_mtime for path in manifests[0]), UTC)
+    found.bytes_text = backing.size(CHUNKS, indexes=False)
+    found.bytes_vectors = backing.size(VECTORS, indexes=False)
+    found.bytes_indexes = backing.size(CHUNKS, indexes=True) + backing.size(VECTORS, indexes=True)
+    found.versions = (backing.versions(CHUNKS), backing.versions(VECTORS))
+    found.last_indexed = backing.changed(CHUNKS)
     return found
 
 
@@ -108,19 +105,3 @@ def _tally(table: pa.Table, column: str) -> dict[str, int]:
         return {}
     counts = [(item["values"] or "", item["counts"]) for item in pc.value_counts(table.column(column)).to_pylist()]
     return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
-
-
-def _manifests(table: Path) -> list[Path]:
-    return list((table / "_versions").glob("*.manifest"))
-
-
-def _size(table: Path, *, indexes: bool) -> int:
-    """Add up the bytes of a table's files: those of its indexes, or all the others."""
-    total = 0
-    for folder, _, files in os.walk(table):
-        inside = "_indices" in Path(folder).relative_to(table).parts
-        if inside == indexes:
-            for name in files:
-                with contextlib.suppress(FileNotFoundError):  # a writer cleans up while this walks
-                    total += os.stat(os.path.join(folder, name)).st_size
-    return total

@@ -23,7 +23,7 @@ def status_lines(report: StatusReport) -> list[tuple[str, str]]:
     held = report.statistics
     copies = f" and {held.copies:,} copies of passages in further sessions" if held.copies else ""
     lines = [
-        ("memory", f"{held.label} ({held.folder})"),
+        ("memory", f"{held.label} ({held.where})"),
         ("sessions", f"{held.sessions:,}"),
         ("passages", f"{held.passages:,}{copies}"),
     ]
@@ -71,7 +71,7 @@ def status_json(report: StatusReport) -> dict[str, Any]:
     from dataclasses import asdict
 
     held = asdict(report.statistics)
-    label, folder = held.pop("label"), held.pop("folder")
+    label, folder = held.pop("label"), held.pop("where")
     return {
         "memory": label,
         "folder": folder,
