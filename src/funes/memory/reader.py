@@ -11,19 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from funes.chunking import Chunk
-from funes.errors import CorruptMemoryError, NoMemoryError
+from funes.errors import CorruptMemoryError, FunesError, NoMemoryError
+from funes.memory.backing import Backing, FolderBacking
 from funes.memory.counts import PieceCounts, count_pieces
 from funes.memory.filters import Filter
 from funes.memory.handle import TableHandle
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
 from funes.memory.sessions import SessionSummary, summarize
 from funes.memory.statistics import MemoryStatistics, collect
-from funes.memory.uri import resolve
+from funes.memory.uri import MemoryPlace, resolve
 from funes.memory.words import WordQuery, lance_query
 from funes.models.codes import BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from funes.memory.remote.hub import HubClient, Told
 
 IDS_AT_ONCE = 1000
 FLAT_VECTORS = 30_000
@@ -48,42 +51,57 @@ class MemoryReader:
 
     Attributes:
         label: what the user calls the memory.
-        folder: where its tables are.
+        folder: where its tables are; a folder that cannot exist when they are in an object store.
+        note: a sentence for the user about what was opened, empty when there is nothing to say.
     """
 
-    def __init__(self, label: str, folder: Path) -> None:
+    def __init__(self, label: str, place: Path | Backing, note: str = "") -> None:
         self.label = label
-        self.folder = folder
-        self._chunks = TableHandle(folder, CHUNKS)
+        self.note = note
+        self._backing = FolderBacking(place) if isinstance(place, Path) else place
+        self.folder = self._backing.folder
+        self._chunks = TableHandle(self._backing, CHUNKS)
         self._vectors: TableHandle | None = None
         self._open_vectors()
         self._counts: PieceCounts | None = None
         if not self._chunks.columns >= REQUIRED_COLUMNS:
-            raise CorruptMemoryError(f"{folder / CHUNKS} is a table, but not one of a funes memory.")
+            raise CorruptMemoryError(
+                f"{self._backing.where} holds a table {CHUNKS}, but not one of a funes memory (it lacks columns)."
+            )
 
     @classmethod
-    def open(cls, location: str | None = None) -> MemoryReader:
+    def open(
+        cls, location: str | None = None, client: HubClient | None = None, told: Told | None = None
+    ) -> MemoryReader:
         """Open a memory for reading.
 
         Args:
-            location: None or `local`, or the path of a memory's folder.
+            location: what `memory.uri.resolve` takes.
+            client: the Hub; None for a new one.
+            told: told how far a download is.
 
         Raises:
             NoMemoryError: when there is nothing there yet.
             CorruptMemoryError: when what is there cannot be read.
+            RemoteError: when the place cannot be reached, or not without more rights.
         """
         place = resolve(location)
-        chunks = place.folder / CHUNKS
-        if not chunks.is_dir():
-            raise NoMemoryError(_missing(place.label, place.folder))
-        if not any((chunks / "_versions").glob("*.manifest")):
-            if any(chunks.rglob("*.lance")):
-                raise CorruptMemoryError(
-                    f"The memory in {place.folder} is damaged: its table has data but no version of it; "
-                    "move that folder away and run `funes index` to build it again from the traces."
-                )
-            raise NoMemoryError(_missing(place.label, place.folder))
-        return cls(place.label, place.folder)
+        if place.kind == "hub":
+            from funes.memory.remote.hub import HubClient
+            from funes.memory.remote.snapshot import open_snapshot
+
+            snapshot = open_snapshot(place, client or HubClient(), told)
+            return cls(place.label, snapshot.folder, snapshot.note)
+        if place.kind == "store":
+            from funes.memory.remote.stores import StoreBacking
+
+            backing: Backing = StoreBacking(place)
+        else:
+            assert place.folder is not None
+            backing = FolderBacking(place.folder)
+        if not backing.has(CHUNKS):
+            raise _nothing_there(place, backing)
+        return cls(place.label, backing)
 
     @property
     def version(self) -> tuple[int, int]:
@@ -237,12 +255,12 @@ class MemoryReader:
             `(30522,)` int64: number of rows with codes that contain the piece; and the number of such rows.
         """
         if self._counts is None:
-            self._counts = count_pieces(self.folder, self._vectors)
+            self._counts = count_pieces(self._backing, self._vectors)
         return self._counts.frequencies, self._counts.rows
 
     def statistics(self) -> MemoryStatistics:
         """Count what the memory holds."""
-        return collect(self.label, self.folder, self._chunks, self._vectors)
+        return collect(self.label, self._backing, self._chunks, self._vectors)
 
     def _is_reference(self) -> str:
         return f"offset = {REFERENCE}" if "offset" in self._chunks.columns else "text IS NULL"
@@ -257,9 +275,9 @@ class MemoryReader:
             yield table.scan(columns, f"id IN ({quoted_list(part)})")
 
     def _open_vectors(self) -> bool:
-        if not any((self.folder / VECTORS / "_versions").glob("*.manifest")):
+        if not self._backing.has(VECTORS):
             return False
-        self._vectors = TableHandle(self.folder, VECTORS)
+        self._vectors = TableHandle(self._backing, VECTORS)
         return True
 
     def _probes(self) -> dict[str, Any]:
@@ -288,7 +306,19 @@ def _ranked(rows: pa.Table, scores: list[float]) -> list[tuple[str, float]]:
     return sorted(best.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _missing(label: str, folder: Path) -> str:
-    if label == "local":
-        return f"There is no memory in {folder} yet; run `funes index` to make one from this machine's sessions."
-    return f"There is no memory in {folder}; name the folder of one, or run `funes index` to make a local one."
+def _nothing_there(place: MemoryPlace, backing: Backing) -> FunesError:
+    """The error for a place without a version of the chunks table."""
+    if place.kind != "store" and any((backing.folder / CHUNKS).rglob("*.lance")):
+        return CorruptMemoryError(
+            f"The memory in {backing.where} is damaged: its table has data but no version of it; "
+            "move that folder away and run `funes index` to build it again from the traces."
+        )
+    if place.kind == "local":
+        return NoMemoryError(
+            f"There is no memory in {backing.where} yet; run `funes index` to make one from this machine's sessions."
+        )
+    if place.kind == "store":
+        return NoMemoryError(f"There is no memory at {place.label}: it has no {CHUNKS}.")
+    return NoMemoryError(
+        f"There is no memory in {backing.where}; name the folder of one, or run `funes index` to make a local one."
+    )
