@@ -90,7 +90,7 @@ def profile(location: Path, questions: list[str], warm_up: int = 3) -> Stages:
     """
     from funes.memory.reader import MemoryReader
     from funes.models.encoder import Encoder, load_encoder
-    from funes.search import late
+    from funes.search import late, ranking
     from funes.search.model import RecallOptions
 
     # Not `from funes.search import pipeline`: the names that are watched are looked up in the module when it runs.
@@ -108,8 +108,10 @@ def profile(location: Path, questions: list[str], warm_up: int = 3) -> Stages:
     stages.watch(MemoryReader, "piece_counts", "  piece counts")
     stages.watch(late.token_codes, "best_matches", "  scored with codes")
     stages.watch(late, "_static", "  scored with word pieces")
-    stages.watch(pipeline, "late_interaction", "late interaction")
-    stages.watch(pipeline, "session_bonus", "session evidence")
+    stages.watch(late.LateInteraction, "matches", "late interaction")
+    stages.watch(MemoryReader, "outlines", "outlines of sessions")
+    stages.watch(ranking, "completed", "completed by context")
+    stages.watch(ranking, "session_bonus", "session evidence")
     stages.watch(pipeline, "select", "selection")
     stages.watch(pipeline, "add_neighbours", "neighbours")
     for question in questions:

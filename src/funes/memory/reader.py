@@ -16,6 +16,7 @@ from funes.memory.backing import Backing, FolderBacking
 from funes.memory.counts import PieceCounts, count_pieces
 from funes.memory.filters import Filter
 from funes.memory.handle import TableHandle
+from funes.memory.outline import Outline, read_outlines
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
 from funes.memory.sessions import SessionSummary, summarize
 from funes.memory.statistics import MemoryStatistics, collect
@@ -189,14 +190,19 @@ class MemoryReader:
                 found[identifier] = TokenCodes(matrix, np.frombuffer(pieces or b"", "<u2"))
         return found
 
-    def rows(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        """Read the stored passages with these ids, text included."""
+    def rows(self, ids: Iterable[str], where: Filter | None = None) -> dict[str, Chunk]:
+        """Read the stored passages with these ids, text included, as far as they meet the conditions."""
+        condition = where.passages(self._copies(where)) if where is not None else None
         found: dict[str, Chunk] = {}
-        for rows in self._by_id(self._chunks, CHUNK_COLUMNS, ids):
+        for rows in self._by_id(self._chunks, CHUNK_COLUMNS, ids, condition):
             for chunk in table_rows(rows):
                 if chunk.text is not None:
                     found.setdefault(chunk.id, chunk)
         return found
+
+    def outlines(self, sessions: Iterable[str]) -> dict[str, Outline]:
+        """Which passages of prose some sessions have, in order, without their text."""
+        return read_outlines(self._chunks, sessions)
 
     def copies(self, session_id: str) -> list[str]:
         """Ids of passages that a session contains but another session stores."""
@@ -268,11 +274,14 @@ class MemoryReader:
     def _copies(self, where: Filter) -> list[str]:
         return self.copies(where.session) if where.session else []
 
-    def _by_id(self, table: TableHandle, columns: Sequence[str], ids: Iterable[str]) -> Iterable[pa.Table]:
+    def _by_id(
+        self, table: TableHandle, columns: Sequence[str], ids: Iterable[str], condition: str | None = None
+    ) -> Iterable[pa.Table]:
+        also = f" AND ({condition})" if condition else ""
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), IDS_AT_ONCE):
             part = wanted[start : start + IDS_AT_ONCE]
-            yield table.scan(columns, f"id IN ({quoted_list(part)})")
+            yield table.scan(columns, f"id IN ({quoted_list(part)}){also}")
 
     def _open_vectors(self) -> bool:
         if not self._backing.has(VECTORS):

@@ -32,33 +32,50 @@ DEFAULT_LINE = (0.75, 0.12)
 """Slope and offset where there are too few pairs: the median of the fitted lines on the evaluation sets."""
 
 
-def late_interaction(reader: MemoryReader, encoder: Encoder, query: QueryEncoding, ids: Sequence[str]) -> Floats:
-    """Score passages against a question.
+class LateInteraction:
+    """One question against the passages of a memory.
 
     Args:
         reader: the memory that holds the passages.
         encoder: the model that encoded `query`.
-        query: the question's token vectors, `(q, 192)`.
-        ids: the passages.
+        query: the question's token vectors, `(q, 192)`; it has at least one.
 
-    Returns:
-        `(n,)` float32, weighted mean cosines, in the order of `ids`.
+    Attributes:
+        weights: `(q,)` float32, what each word piece of the question counts; they sum to 1.
     """
-    weights = piece_weights(query.pieces, *reader.piece_counts())
-    if not len(weights):
-        return np.zeros(len(ids), np.float32)
-    weights /= weights.sum()
-    stored = _with_pieces(reader, encoder, ids)
-    coded = np.array([one.codes is not None for one in stored], bool)
-    scores = np.zeros(len(ids), np.float32)
-    if coded.any():
-        matrices = [one.codes for one in stored if one.codes is not None]
-        scores[coded] = token_codes.best_matches(query.tokens, matrices) @ weights
-    if not coded.all():
-        static = _static(encoder, query, stored) @ weights
-        slope, offset = _line(static[coded], scores[coded])
-        scores[~coded] = slope * static[~coded] + offset
-    return scores
+
+    def __init__(self, reader: MemoryReader, encoder: Encoder, query: QueryEncoding) -> None:
+        self._reader = reader
+        self._encoder = encoder
+        self._query = query
+        self._line: tuple[float, float] | None = None
+        weights = piece_weights(query.pieces, *reader.piece_counts())
+        self.weights: Floats = weights / weights.sum()
+
+    def matches(self, ids: Sequence[str]) -> Floats:
+        """What each word piece of the question finds in each passage.
+
+        The line from word-piece vectors to token codes is fitted on the first passages that are asked for.
+
+        Args:
+            ids: the passages.
+
+        Returns:
+            `(n, q)` float32, best cosines, in the order of `ids`; times `weights`, a weighted mean cosine.
+        """
+        stored = _with_pieces(self._reader, self._encoder, ids)
+        coded = np.array([one.codes is not None for one in stored], bool)
+        result = np.zeros((len(ids), len(self.weights)), np.float32)
+        if coded.any():
+            matrices = [one.codes for one in stored if one.codes is not None]
+            result[coded] = token_codes.best_matches(self._query.tokens, matrices)
+        if not coded.all():
+            static = _static(self._encoder, self._query, stored)
+            if self._line is None:
+                self._line = _line(static[coded] @ self.weights, result[coded] @ self.weights)
+            slope, offset = self._line
+            result[~coded] = slope * static[~coded] + offset
+        return result
 
 
 def _with_pieces(reader: MemoryReader, encoder: Encoder, ids: Sequence[str]) -> list[TokenCodes]:

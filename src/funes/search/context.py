@@ -1,0 +1,108 @@
+"""Context: a passage is read together with the prompt that it serves and what was said around it.
+
+An answer seldom repeats the words of its question: "yes, because it blocks the writer" is found by what the prompt
+before it says. So each word piece of the question may find its best match around the passage instead of in it, at a
+discount: what the passage itself says counts whole, the prompt four fifths, the passage before it seven tenths, and
+anything within three passages half. It is the passage's own sum of best matches that is completed, word piece by word
+piece; a passage gains nothing from a neighbour that says the same (docs/ranking.md has the figures).
+
+The passages around the best ones become candidates, too: an answer that shares no word with the question is found
+through its prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from funes.chunking import Chunk
+from funes.memory.outline import Outline
+
+PROMPT = np.float32(0.8)
+BEFORE = np.float32(0.7)
+AROUND = np.float32(0.5)
+"""What a match counts in the prompt, in the passage before, and in the others within `REACH`."""
+
+REACH = 3
+"""Passages of prose on each side that count as around."""
+
+READ_IN_CONTEXT = 100
+"""Candidates, the best by their own text, that are read in context."""
+
+WIDENED = 50
+"""Of these, how many have the passages around them considered as candidates."""
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a passage is read with, as ids.
+
+    Attributes:
+        prompt: the last part of the prompt that it serves; empty for a prompt, and before the first one.
+        before: the passage before it in its session, empty for the first.
+        around: those within `REACH`, on both sides, in order.
+    """
+
+    prompt: str = ""
+    before: str = ""
+    around: tuple[str, ...] = ()
+
+    def ids(self) -> tuple[str, ...]:
+        """All of them, none of them empty; some may come twice."""
+        return tuple(identifier for identifier in (self.prompt, self.before, *self.around) if identifier)
+
+
+def surroundings(outlines: Mapping[str, Outline], passages: Sequence[Chunk]) -> list[Surroundings]:
+    """Find what passages are read with.
+
+    Args:
+        outlines: the prose of each session, by session id.
+        passages: the passages.
+
+    Returns:
+        For each passage what surrounds it; nothing for one that is not prose of a known session.
+    """
+    found = []
+    for passage in passages:
+        outline = outlines.get(passage.session_id)
+        position = outline.position(passage.id) if outline is not None else None
+        if outline is None or position is None:
+            found.append(Surroundings())
+            continue
+        first, end = max(0, position - REACH), position + REACH + 1
+        around = outline.ids[first:position] + outline.ids[position + 1 : end]
+        prompt = -1 if outline.is_prompt(position) else outline.prompt_before(position)
+        found.append(
+            Surroundings(
+                outline.ids[prompt] if prompt >= 0 else "",
+                outline.ids[position - 1] if position else "",
+                tuple(around),
+            )
+        )
+    return found
+
+
+def completed(own: Floats, around: Sequence[Surroundings], matches: Mapping[str, Floats]) -> Floats:
+    """Complete what passages say with what stands around them.
+
+    Args:
+        own: `(n, q)` best cosine of each word piece of the question in each passage.
+        around: what each passage is read with.
+        matches: the same for the surrounding passages, `(q,)` by id; what it lacks does not count.
+
+    Returns:
+        `(n, q)` float32, nowhere less than `own`.
+    """
+    result = own.copy()
+    for row, one in zip(result, around, strict=True):
+        for share, identifiers in ((PROMPT, (one.prompt,)), (BEFORE, (one.before,)), (AROUND, one.around)):
+            for identifier in identifiers:
+                if (match := matches.get(identifier)) is not None:
+                    np.maximum(row, share * match, out=row)
+    return cast("Floats", result)

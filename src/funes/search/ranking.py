@@ -1,0 +1,95 @@
+"""Ranking: the candidates' scores, by late interaction in context, or by the order of their lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from funes.chunking import Chunk
+from funes.memory.reader import MemoryReader
+from funes.memory.schema import PROSE
+from funes.search.candidates import Candidate, ids
+from funes.search.context import READ_IN_CONTEXT, WIDENED, completed, surroundings
+from funes.search.evidence import session_bonus
+from funes.search.late import LateInteraction
+from funes.search.model import RecallOptions
+
+Floats = npt.NDArray[np.float32]
+
+WEAK_BELOW = 0.43
+"""Weighted mean cosine under which a passage is not close to the question (docs/ranking.md)."""
+
+TOOL_HANDICAP = 0.02
+"""Tool text is full of identifiers and matches more by chance; it has to be closer than prose by this much."""
+
+FUSED_TOOL_DISCOUNT = np.float32(0.1)
+"""The same for fused scores, which know ranks only: a tier's first passage may be far from the question."""
+
+
+@dataclass(slots=True)
+class Ranked:
+    """Passages, their scores, and the ids of those that are not close to the question."""
+
+    chunks: list[Chunk]
+    scores: Floats
+    weak: frozenset[str] = frozenset()
+
+
+def by_fusion(reader: MemoryReader, candidates: list[Candidate]) -> Ranked:
+    """The order of the candidates' lists.
+
+    Args:
+        reader: the memory.
+        candidates: passages in the running.
+    """
+    rows = reader.rows(ids(candidates))
+    candidates = [candidate for candidate in candidates if candidate.id in rows]
+    scores = np.array([candidate.fused for candidate in candidates], np.float32)
+    if len(scores):
+        scores *= (1 - FUSED_TOOL_DISCOUNT * _are_tools(candidates)) / scores.max()
+    return Ranked([rows[candidate.id] for candidate in candidates], scores)
+
+
+def by_late_interaction(
+    reader: MemoryReader, candidates: list[Candidate], late: LateInteraction, options: RecallOptions
+) -> Ranked:
+    """Late interaction, for the best in context, and what their sessions add to it.
+
+    Args:
+        reader: the memory.
+        candidates: passages in the running.
+        late: the question.
+        options: how many passages are wanted, and which.
+
+    Returns:
+        The best candidates and what stands around them, in no order.
+    """
+    alone = late.matches(ids(candidates))
+    order = np.argsort(TOOL_HANDICAP * _are_tools(candidates) - alone @ late.weights, kind="stable")
+    best = order[: max(READ_IN_CONTEXT, options.k)].tolist()
+    rows = reader.rows(candidates[index].id for index in best)
+    best = [index for index in best if candidates[index].id in rows]
+    chunks = [rows[candidates[index].id] for index in best]
+    if not chunks:
+        return Ranked([], np.zeros(0, np.float32))
+    matches = {candidates[index].id: alone[index] for index in best}
+    outlines = reader.outlines(chunk.session_id for chunk in chunks)
+    around = surroundings(outlines, chunks)
+    missing = {identifier: None for one in around for identifier in one.ids() if identifier not in matches}
+    near = [identifier for one in around[:WIDENED] for identifier in one.around if identifier in missing]
+    matches |= zip(missing, late.matches(list(missing)), strict=True)
+    added = list(reader.rows(near, options.where).values())
+    around += surroundings(outlines, added)
+    chunks += added
+    own = np.stack([matches[chunk.id] for chunk in chunks])
+    scores = completed(own, around, matches) @ late.weights
+    scores -= np.array([TOOL_HANDICAP * (chunk.block_type not in PROSE) for chunk in chunks], np.float32)
+    scores += session_bonus(scores, [chunk.session_id for chunk in chunks])
+    far = own @ late.weights < WEAK_BELOW
+    return Ranked(chunks, scores, frozenset(chunks[index].id for index in np.flatnonzero(far)))
+
+
+def _are_tools(candidates: list[Candidate]) -> Floats:
+    return np.array([candidate.tier != "prose" for candidate in candidates], np.float32)
