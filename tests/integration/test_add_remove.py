@@ -8,6 +8,7 @@ import click
 import pytest
 
 from funes.__main__ import main
+from funes.commands.add import CROSS_ENCODER_OFFER
 from funes.commands.opened import OpenMemory
 from funes.memory.filters import Filter
 from funes.paths import cache_folder
@@ -23,6 +24,7 @@ def home(tmp_path, monkeypatch):
     home = AgentHome(tmp_path, monkeypatch, ("claude", "pi"))
     home.set("XDG_CACHE_HOME", str(cache))
     home.set("FUNES_MODELS", str(tmp_path / "no-models"))
+    home.set("HF_HUB_CACHE", str(tmp_path / "no-models"))
     home.set("PYTHONPATH", str(next(path for path in map(str, sys.path) if path.endswith("src"))))
     monkeypatch.setattr("funes.commands.index.DEFAULT_BUDGET", 0.0)
     return home
@@ -70,6 +72,7 @@ def test_what_is_said_when_one_agent_is_added(run, home):
         "  created  ~/.pi/agent/extensions/funes  the extension: tools, and hooks that index after each turn",
         "undo all of it: funes remove pi",
         "Sessions of pi that are open now get the tools after `/reload`.",
+        CROSS_ENCODER_OFFER,
     ]
     assert run("add", "pi") == (0, "pi: funes is added already, nothing was changed\n", "")
     code, out, _ = run("remove", "pi")

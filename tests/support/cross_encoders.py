@@ -1,4 +1,4 @@
-"""A small cross-encoder with random weights: tests/data/cross_encoder_reference.npz as the folder that it stands for."""
+"""A small cross-encoder with random weights: tests/data/cross_encoder_reference.npz as the folder it stands for."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_help_loads_nothing_heavy(arguments):
         (["recall"], "Missing argument 'QUERY...'; see `funes recall --help`."),
         (["recall", "--no-such-option", "x"], "see `funes recall --help`."),
         (["recall", "-k", "few", "x"], "'few' is not a valid integer"),
-        (["recall", "--rerank", "magic", "x"], "'magic' is not one of 'late', 'off'"),
+        (["recall", "--rerank", "magic", "x"], "'magic' is not one of 'cross-encoder', 'late', 'off'"),
         (["models", "push"], "No such command 'push'; see `funes models --help`."),
         (["index", "/no/such/folder"], "does not exist"),
     ],
@@ -156,8 +156,11 @@ def test_models_are_listed_and_pulled(capsys, monkeypatch, tmp_path):
     assert main(["models"]) == 0
     assert "not on this machine; `funes models pull embedding` fetches it" in capsys.readouterr().out
     assert main(["models", "list", "--json"]) == 0
-    (model,) = json.loads(capsys.readouterr().out)["models"]
-    assert (model["name"], model["folder"]) == ("embedding", None)
+    models = json.loads(capsys.readouterr().out)["models"]
+    assert [(model["name"], model["folder"], model["state"]) for model in models] == [
+        ("embedding", None, "absent"),
+        ("cross-encoder", None, "absent"),
+    ]
     assert main(["models", "pull", "gpt-17"]) == 1
     assert "no pinned model 'gpt-17'" in capsys.readouterr().err
 

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from funes.commands.indexing.report import FoundHarness, IndexReport, Progress
 
 
+CROSS_ENCODER_OFFER = (
+    "Optional: `funes models pull cross-encoder` fetches a second model (92 MB), which reads the best passages of a "
+    "recall and puts them in its own order."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class AddOptions:
     """What to add, and how.
@@ -97,6 +103,7 @@ def add(
     server = ask_server(binding)
     found = _first_sessions([agent.name for agent in agents if agent.name not in faults]) if options.index else []
     wanted = bool(found) and (options.yes or (options.interactive and confirm(found)))
+    new = False
     for agent in agents:
         if agent.name in faults:
             continue
@@ -108,8 +115,11 @@ def add(
         if outcome.done and (note := passing_note(binding)):
             outcome.notes.append(note)
         told(outcome)
+        new = new or outcome.done
     left = [harness for harness in found if harness.name not in faults]
     report = AddReport(_index(left, progress) if wanted else [])
+    if new and not _has_cross_encoder():
+        report.notes.append(CROSS_ENCODER_OFFER)
     if left and not wanted:
         report.notes.append(_not_indexed(left))
     if faults:
@@ -170,6 +180,15 @@ def _index(found: list[FoundHarness], progress: Progress | None) -> list[IndexRe
         if reports[-1].interrupted:
             break
     return reports
+
+
+def _has_cross_encoder() -> bool:
+    from funes.models.cross_encoder import find_cross_encoder
+
+    try:
+        return find_cross_encoder() is not None
+    except FunesError:
+        return True  # one was chosen; recall says what is wrong with the note of it
 
 
 def _not_indexed(found: list[FoundHarness]) -> str:
