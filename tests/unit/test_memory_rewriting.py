@@ -12,9 +12,10 @@ import pytest
 from funes.chunking import Chunk
 from funes.errors import LockedError
 from funes.memory.filters import Filter
+from funes.memory.identity import unfinished_rewrite
 from funes.memory.maintenance import FTS
 from funes.memory.reader import MemoryReader
-from funes.memory.rewriting import ADDRESS, MARKER, MemoryRewriter, unfinished
+from funes.memory.rewriting import ADDRESS, MemoryRewriter
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, VECTORS, quoted, table_to_chunks
 from funes.memory.store import MemoryWriter
 from funes.memory.vector_store import VectorWriter
@@ -88,9 +89,9 @@ def test_a_replaced_row_leaves_nothing_behind(memory: Path) -> None:
         [(address, chunk)] = rows_of(rewriter, "contains(text, 'quokka')")
         new = replace(chunk, id="ab" * 12, text="The [REDACTED] opens the door.", ruleset="r2")
         rewriter.replace({address: [new]})
-        assert unfinished(memory)
+        assert unfinished_rewrite(memory)
         assert rewriter.finish()
-    assert not unfinished(memory)
+    assert not unfinished_rewrite(memory)
     assert files_with(memory, SECRET) == []
     reader = MemoryReader.open(str(memory))
     assert reader.words(SECRET, Filter(), 5) == []
@@ -195,7 +196,7 @@ def test_a_killed_rewrite_is_completed_by_the_next(memory: Path) -> None:
         [(address, _)] = rows_of(rewriter, "contains(text, 'quokka')")
         rewriter.replace({address: ()})  # and now the process dies
     assert files_with(memory, SECRET)
-    assert (memory / MARKER).exists()
+    assert unfinished_rewrite(memory)
     with MemoryRewriter(memory) as rewriter:
         assert rewriter.finish()
     assert files_with(memory, SECRET) == []

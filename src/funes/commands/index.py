@@ -13,6 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from funes.commands.indexing.discovery import Found, discover, find_harnesses, still_to_read
+from funes.commands.indexing.exclusions import Exclusions
+from funes.commands.indexing.leaving_out import apply_exclusions, finish_rewrite
 from funes.commands.indexing.report import FoundHarness, IndexOptions, IndexReport, NoProgress, Progress
 from funes.commands.indexing.state import UNKNOWN, IndexState, KnownTrace, TraceOutcome, TraceState
 from funes.errors import FunesError, LockedError, ModelMissingError
@@ -88,10 +90,13 @@ class _Run:
         self.stop = stop
         self.report = IndexReport()
         self.folder = memory_folder()
+        self.exclusions = Exclusions()
 
     def run(self) -> IndexReport:
         began = time.monotonic()
         with IndexState(state_file()) as state:
+            finish_rewrite(self.folder)
+            self.exclusions = apply_exclusions(state, self.folder, self.report)
             found = discover(self.options, self._earlier(state))
             self._tell(found)
             if found.jobs or found.unrecognised:
@@ -153,6 +158,7 @@ class _Run:
             version = newest_version(self.folder)
             if not state.belongs_to(writer.identity, version):
                 state.adopt(writer.identity, UNKNOWN if version else 0)
+                state.exclusions = self.exclusions.fingerprint()
             jobs = still_to_read(found.jobs, self._known(state))
             if jobs:
                 from funes.commands.indexing.words import WordsPhase
@@ -168,7 +174,7 @@ class _Run:
 
         waiting = state.waiting
         self.progress.start("read", sum(job.size for job in jobs))
-        for job, message in read_traces(jobs, state.repos(), self.stop):
+        for job, message in read_traces(jobs, state.repos(), self.stop, self.exclusions):
             if isinstance(message, Batch):
                 state.waiting = UNKNOWN  # until the end: a killed run has to count again
                 phase.add(job, message)

@@ -33,13 +33,15 @@ def status(memory: OpenMemory) -> StatusReport:
         if failed := _hooks()[1]:
             raise NoMemoryError(f"{error.message} An agent's hook failed at {failed.time}: {failed.error}") from error
         raise
+    own = reader.folder == memory_folder()
     return StatusReport(
         reader.statistics(),
         _trace_totals(reader),
         VECTORS_ID,
         find(MINILM),
         _writers(reader.folder),
-        *(_hooks() if reader.folder == memory_folder() else (None, None)),
+        *(_hooks() if own else (None, None)),
+        notes=_notes(reader) if own else [],
     )
 
 
@@ -81,6 +83,24 @@ def _trace_totals(reader: MemoryReader) -> TraceTotals | None:
         if traces := read_traces(path, identity, reader.version[0]):
             return sum_up(traces.values())
     return None
+
+
+def _notes(reader: MemoryReader) -> list[str]:
+    """What `scrub` and `forget` would still have to do in the local memory."""
+    from funes.commands.ignoring import read_ignore_rules
+    from funes.commands.indexing.leaving_out import stored_note
+    from funes.memory.identity import unfinished_rewrite
+
+    notes = []
+    if unfinished_rewrite(reader.folder):
+        notes.append("A scrub or forget was killed before it removed old text from the disk; `funes index` does that.")
+    try:
+        rules = read_ignore_rules()
+    except FunesError as error:
+        return [*notes, error.message]
+    if rules.lines and (note := stored_note(rules, reader.sessions())):
+        notes.append(note)
+    return notes
 
 
 def _hooks() -> tuple[HookRun | None, HookRun | None]:

@@ -15,6 +15,9 @@ from funes.memory.schema import CHUNKS
 
 FILE = "memory.json"
 FORMAT = 1
+REWRITING = "rewriting"
+"""Name of the file that says: text that was replaced or removed is still on the disk."""
+
 _LAST = 2**64 - 1
 
 
@@ -35,6 +38,11 @@ def ensure_identity(folder: Path) -> str:
     temporary.write_text(json.dumps({"format": FORMAT, "id": identity}) + "\n", encoding="utf-8")
     temporary.replace(folder / FILE)
     return identity
+
+
+def unfinished_rewrite(folder: Path) -> bool:
+    """Whether a process was killed between replacing text and removing the former text from the disk."""
+    return (folder / REWRITING).exists()
 
 
 def newest_version(folder: Path, table: str = CHUNKS) -> int:

@@ -17,7 +17,7 @@ from funes.chunking import Chunk
 from funes.memory.counts import FILE as COUNTS_FILE
 from funes.memory.counts import count_pieces
 from funes.memory.handle import TableHandle
-from funes.memory.identity import newest_version
+from funes.memory.identity import REWRITING, newest_version, unfinished_rewrite
 from funes.memory.lance import give_memory_back, guarded, lance_module, written
 from funes.memory.lock import VECTORS_LOCK, WAIT_SECONDS, WORDS_LOCK, WriterLock
 from funes.memory.maintenance import index_chunks, index_vectors, remove_old_versions
@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 ADDRESS = "_rowaddr"
 """Column of a row's place: the number of its fragment in the upper 32 bits, its position there in the lower ones."""
 
-MARKER = "rewriting"
 FRAGMENT_ROWS = 20_000
-
-
-def unfinished(folder: Path) -> bool:
-    """Whether a rewrite was killed before the former text was removed from the disk."""
-    return (folder / MARKER).exists()
 
 
 class MemoryRewriter:
@@ -115,7 +109,7 @@ class MemoryRewriter:
 
         This also completes a rewrite that was killed.
         """
-        if not unfinished(self.folder):
+        if not unfinished_rewrite(self.folder):
             return False
         self._follow()
         chunks = self._open(CHUNKS)
@@ -133,7 +127,7 @@ class MemoryRewriter:
             counts.version = handle.version
             counts.save(self.folder)
         give_memory_back()
-        (self.folder / MARKER).unlink()
+        (self.folder / REWRITING).unlink()
         return True
 
     def _follow(self) -> None:
@@ -186,7 +180,7 @@ class MemoryRewriter:
         return [address for session, address in pairs if address != newest[session] and address >> 32 in concerned]
 
     def _mark(self) -> None:
-        (self.folder / MARKER).touch()
+        (self.folder / REWRITING).touch()
 
     def _open(self, table: str) -> Any:
         return guarded(self.folder, lambda: lance_module().dataset(str(self.folder / table)))

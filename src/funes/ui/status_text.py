@@ -39,6 +39,7 @@ def status_lines(report: StatusReport) -> list[tuple[str, str]]:
     sizes = {"text": held.bytes_text, "vectors": held.bytes_vectors, "indexes": held.bytes_indexes}
     lines.append(("disk", ", ".join(f"{part} {megabytes(size)}" for part, size in sizes.items())))
     lines += [("writing now", writer) for writer in report.writers]
+    lines += [("note", note) for note in report.notes]
     lines += _hooks(report.last_hook, report.failed_hook)
     if report.traces is None:
         lines.append(("traces", "not known on this machine"))
@@ -79,6 +80,7 @@ def status_json(report: StatusReport) -> dict[str, Any]:
         "model": report.model,
         "model_folder": report.model_folder,
         "writers": report.writers,
+        "notes": report.notes,
         "hooks": {
             "last_success": asdict(report.last_hook) if report.last_hook else None,
             "last_error": asdict(report.failed_hook) if report.failed_hook else None,

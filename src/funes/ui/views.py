@@ -172,6 +172,7 @@ class StatusReport:
         writers: who writes to the memory right now, a phrase each.
         last_hook: the last event of an agent that was indexed; None when the log has none.
         failed_hook: the last one that was not.
+        notes: what the user may want to do something about, a sentence each.
     """
 
     statistics: MemoryStatistics
@@ -181,3 +182,4 @@ class StatusReport:
     writers: list[str] = field(default_factory=list)
     last_hook: HookRun | None = None
     failed_hook: HookRun | None = None
+    notes: list[str] = field(default_factory=list)

@@ -17,6 +17,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
+from funes.commands.indexing.exclusions import Exclusions
 from funes.commands.indexing.messages import Batch, Finished, ReadJob
 from funes.commands.indexing.reading import TraceReader
 from funes.commands.indexing.state import TraceOutcome
@@ -29,10 +30,11 @@ SMALL_RUN_BYTES = 4 << 20
 _POLL_SECONDS = 0.5
 
 Stop = Callable[[], bool]
+Known = tuple[dict[str, str], Exclusions | None]
 
 
 def read_traces(
-    jobs: Sequence[ReadJob], remembered: dict[str, str], stop: Stop
+    jobs: Sequence[ReadJob], remembered: dict[str, str], stop: Stop, exclusions: Exclusions | None = None
 ) -> Iterator[tuple[ReadJob, Batch | Finished]]:
     """Read traces, each one's batches and then its end, one trace after the other.
 
@@ -40,16 +42,17 @@ def read_traces(
         jobs: the traces, in the order to deliver them.
         remembered: repositories of working directories, from earlier runs.
         stop: says whether to end early; what was delivered then stays incomplete.
+        exclusions: what to leave out.
     """
     if sum(job.size for job in jobs) <= SMALL_RUN_BYTES:
-        reader = TraceReader(remembered)
+        reader = TraceReader(remembered, exclusions)
         for job in jobs:
             for message in reader.read(job):
                 yield job, message
                 if stop():
                     return
         return
-    pool = _Pool(jobs, remembered, stop)
+    pool = _Pool(jobs, (remembered, exclusions), stop)
     try:
         yield from pool.messages()
     finally:
@@ -59,10 +62,10 @@ def read_traces(
 class _Worker:
     """One process and the pipe to it."""
 
-    def __init__(self, remembered: dict[str, str]) -> None:
+    def __init__(self, known: Known) -> None:
         context = get_context("spawn")  # a fork would not survive Lance
         self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_work, args=(theirs, remembered), daemon=True)
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs, *known), daemon=True)
         with _interrupts_blocked():
             self.process.start()
         theirs.close()
@@ -77,12 +80,12 @@ class _Worker:
 class _Pool:
     """The workers, and what they delivered too early."""
 
-    def __init__(self, jobs: Sequence[ReadJob], remembered: dict[str, str], stop: Stop) -> None:
+    def __init__(self, jobs: Sequence[ReadJob], known: Known, stop: Stop) -> None:
         self.jobs = jobs
-        self.remembered = remembered
+        self.known = known
         self.stop = stop
         count = min(os.cpu_count() or 1, MAX_WORKERS, len(jobs))
-        self.workers = [_Worker(remembered) for _ in range(max(count, 1))]
+        self.workers = [_Worker(known) for _ in range(max(count, 1))]
         self.early: dict[int, deque[Batch | Finished]] = {}
         self.held = 0
         self.next_job = 0
@@ -126,7 +129,7 @@ class _Pool:
             message: Batch | Finished = worker.pipe.recv()
         except (EOFError, OSError):
             message = Finished(TraceOutcome(failed=self._death(worker)), complete=False)
-            self.workers[self.workers.index(worker)] = _Worker(self.remembered)
+            self.workers[self.workers.index(worker)] = _Worker(self.known)
         self.early.setdefault(worker.job, deque()).append(message)
         if isinstance(message, Batch):
             self.held += message.characters
@@ -138,9 +141,9 @@ class _Pool:
         return f"the process that read it ended (exit code {worker.process.exitcode}); it is tried again next time"
 
 
-def _work(pipe: Connection, remembered: dict[str, str]) -> None:
+def _work(pipe: Connection, remembered: dict[str, str], exclusions: Exclusions | None) -> None:
     """Read traces for as long as the other end of the pipe asks for them."""
-    reader = TraceReader(remembered)
+    reader = TraceReader(remembered, exclusions)
     with contextlib.suppress(EOFError, OSError):  # the main process ended
         while True:
             job: ReadJob = pipe.recv()

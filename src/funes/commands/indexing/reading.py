@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 from funes.chunking import elide_data_uris, passage_id, split_text
+from funes.commands.indexing.exclusions import FORGOTTEN, IGNORED_TURN, Exclusions
 from funes.commands.indexing.messages import Batch, BlockRows, Finished, ReadJob, SessionInfo
 from funes.commands.indexing.state import TraceOutcome
 from funes.secrets import Redactor, ruleset_id
@@ -22,15 +25,22 @@ BATCH_CHARACTERS = 1 << 20
 ASKED = "asked"
 """Key of a resume point: the sessions in which `funes ask` had an agent answer."""
 
+LEFT_OUT = "left out"
+"""Key of a resume point: the sessions that were counted as left out by the user's will."""
+
+_PLAIN = re.compile(r"[\w.-]{0,40}")
+
 
 class TraceReader:
     """Reads traces one after the other, keeping the secret scanner and what was learned about folders.
 
     Args:
         remembered: repositories of working directories, from earlier runs.
+        exclusions: what to leave out.
     """
 
-    def __init__(self, remembered: dict[str, str]) -> None:
+    def __init__(self, remembered: dict[str, str], exclusions: Exclusions | None = None) -> None:
+        self.exclusions = exclusions or Exclusions()
         self._remembered = dict(remembered)
         self._repos: dict[str, str] = {}
 
@@ -54,6 +64,13 @@ class TraceReader:
         else:
             outcome.redactions.update(redaction.counts)
         return redaction.text
+
+    def keeps(self, resume: dict[str, Any]) -> bool:
+        """Whether a resume point may be stored: what it quotes of the trace, a title say, has no credential in it."""
+        if "_redactor" not in self.__dict__:
+            return True  # no text was read, so it quotes what an earlier one did
+        quoted = [text for text in _strings(resume) if not _PLAIN.fullmatch(text)]
+        return not quoted or not self._redactor.redact("\n".join(quoted)).counts
 
     def repo(self, workdir: str) -> str:
         """Find the repository of a working directory, asking the disk once."""
@@ -94,6 +111,8 @@ class _Reading:
         self.outcome = TraceOutcome()
         self.sessions: dict[str, Session] = {}
         self.asked: set[str] = set((job.resume or {}).get(ASKED, ()))
+        self.counted: set[str] = set((job.resume or {}).get(LEFT_OUT, ()))
+        self.excluded: dict[str, str] = {}
         self.stopped = False
         self.resumed = False
 
@@ -105,6 +124,8 @@ class _Reading:
         for session, turn in source.read(self.job.path, self.report, self.job.resume):
             if session.id in self.asked or (session.id not in self.sessions and _is_ask(turn)):
                 self._leave_out(session)
+                continue
+            if self._is_excluded(session) or self._is_elsewhere(session, turn):
                 continue
             if session.id not in self.sessions:
                 if self.job.limit is not None and len(self.sessions) >= self.job.limit:
@@ -129,10 +150,9 @@ class _Reading:
         report, outcome = self.report, self.outcome
         outcome.records, outcome.turns = report.records, report.turns
         for session in report.sessions:
-            if session.id not in self.asked:
+            if session.id not in self.asked and not self._is_excluded(session):
                 self.sessions.setdefault(session.id, session)
-        if self.asked and report.resume is not None:
-            report.resume[ASKED] = sorted(self.asked)
+        self._remember()
         outcome.sessions = len(self.sessions)
         outcome.skipped += report.skipped
         outcome.damaged = [clean(sentence) for sentence in report.damaged]
@@ -153,6 +173,44 @@ class _Reading:
         """Skip a turn of a session in which `funes ask` had an agent answer; a later read has to know of it."""
         self.asked.add(session.id)
         self.outcome.skipped["run of funes ask"] += 1
+
+    def _remember(self) -> None:
+        """Complete the resume point; there is none when it would store what must not be stored."""
+        resume = self.report.resume
+        if resume is None:
+            return
+        if self.asked:
+            resume[ASKED] = sorted(self.asked)
+        if self.counted:
+            resume[LEFT_OUT] = sorted(self.counted)
+        # Of a session with a file of its own the resume point has the title, among others.
+        forgotten = "offset" in resume and FORGOTTEN in self.excluded.values()
+        if forgotten or not self.reader.keeps(resume):
+            self.report.resume = None
+
+    def _is_excluded(self, session: Session) -> bool:
+        """Whether the user does not want the session, which is counted once."""
+        reason = self.excluded.get(session.id)
+        if reason is None:
+            rules = self.reader.exclusions
+            repo = (session.repo or self.reader.repo(session.workdir)) if rules.rules.lines else ""
+            identifier, parent = clean(session.id), clean(session.parent_id)
+            reason = rules.session(identifier, parent, session.kind, session.workdir, repo)
+            self.excluded[session.id] = reason
+        if reason and session.id not in self.counted:
+            self.counted.add(session.id)
+            self.outcome.skipped[reason] += 1
+        return bool(reason)
+
+    def _is_elsewhere(self, session: Session, turn: Turn) -> bool:
+        """Whether a turn was made in a folder that the user does not want, by a session that began in another one."""
+        rules = self.reader.exclusions.rules
+        if not rules.lines or not turn.workdir or turn.workdir == session.workdir:
+            return False
+        if not rules.ignores(turn.workdir, self.reader.repo(turn.workdir)):
+            return False
+        self.outcome.skipped[IGNORED_TURN] += 1
+        return True
 
     def _turn(self, session: Session, turn: Turn) -> Iterator[BlockRows]:
         workdir = turn.workdir or session.workdir
@@ -234,6 +292,19 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace").decode()
     return text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string in a JSON-able value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _strings(key)
+            yield from _strings(item)
 
 
 def _parts(pieces: list[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, str]]]]:

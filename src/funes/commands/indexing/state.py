@@ -205,6 +205,29 @@ class IndexState:
             with self._database:
                 self._set("model", identifier)
 
+    @property
+    def exclusions(self) -> str:
+        """Fingerprint of the user's rules about what to leave out that the traces were read under."""
+        return self._meta("exclusions") or ""
+
+    @exclusions.setter
+    def exclusions(self, fingerprint: str) -> None:
+        if fingerprint != self.exclusions:
+            with self._database:
+                self._set("exclusions", fingerprint)
+
+    def read_again(self, paths: Iterable[str]) -> None:
+        """Have traces read from their start at the next run."""
+        with self._database:
+            self._database.executemany(
+                "UPDATE traces SET stamp = '', resume = NULL WHERE path = ?", [(path,) for path in paths]
+            )
+
+    def wipe(self) -> None:
+        """Make sure that what was replaced cannot be read from the file any more."""
+        self._database.execute("VACUUM")
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def known(self, paths: Iterable[str] | None = None) -> dict[str, KnownTrace]:
         """Read of every trace, or of some, by its path, what decides whether it is read again."""
         query = "SELECT path, source, stamp, thinking, resume FROM traces"

@@ -1,0 +1,120 @@
+"""What beside the tables knows of stored text, kept in step when `scrub` and `forget` change it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from funes.commands.curating.decisions import FOLDER, parse_decisions, write_decisions
+from funes.commands.curation import about
+from funes.commands.indexing.state import UNKNOWN, IndexState
+from funes.errors import FunesError
+from funes.memory.identity import newest_version, read_identity
+from funes.paths import funes_home, memory_folder, state_file
+
+if TYPE_CHECKING:
+    from funes.memory.reader import MemoryReader
+
+
+@dataclass(slots=True)
+class TraceChange:
+    """What changed of the passages that came from one trace.
+
+    Attributes:
+        stored: passages with their text, more or fewer.
+        copies: passages that another session stores, more or fewer.
+        skipped: what is left out now, by reason.
+        redactions: credentials replaced, by rule.
+        forget_place: whether the place to continue from is given up, since it quotes the trace.
+    """
+
+    stored: int = 0
+    copies: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    redactions: Counter[str] = field(default_factory=Counter)
+    forget_place: bool = False
+
+
+def forget_places(changes: Mapping[str, TraceChange]) -> None:
+    """Give up the places to continue from in traces, where they quote text that goes. Call under the writer lock.
+
+    Args:
+        changes: by source path, as the rows have it.
+    """
+    with IndexState(state_file()) as state:
+        if not _known(state):
+            return
+        traces = [state.trace(os.path.realpath(path)) for path, change in changes.items() if change.forget_place]
+        # Without an offset it is the marks of a database, which say nothing of its text.
+        quoting = [trace for trace in traces if trace is not None and "offset" in (trace.resume or {})]
+        for trace in quoting:
+            trace.resume = None
+        if quoting:
+            state.record(quoting, newest_version(memory_folder()))
+        state.wipe()
+
+
+def change_counts(changes: Mapping[str, TraceChange], rules: tuple[str, str] = ("", "")) -> None:
+    """Bring the counts of the indexing state in step with the memory.
+
+    Args:
+        changes: by source path, as the rows have it.
+        rules: fingerprint of what is to be left out, before and after; the traces need not be read again for that.
+    """
+    with IndexState(state_file()) as state:
+        if not _known(state):
+            return
+        states = []
+        for path, change in changes.items():
+            trace = state.trace(os.path.realpath(path))
+            if trace is None:
+                continue
+            outcome = trace.outcome
+            outcome.stored = max(0, outcome.stored + change.stored)
+            outcome.copies = max(0, outcome.copies + change.copies)
+            if not outcome.stored and not outcome.copies:
+                outcome.known = 0
+            outcome.passages = outcome.stored + outcome.copies + outcome.known
+            outcome.skipped += change.skipped
+            outcome.redactions += change.redactions
+            states.append(trace)
+        state.record(states, newest_version(memory_folder()))
+        state.waiting = UNKNOWN
+        if state.exclusions == rules[0]:
+            state.exclusions = rules[1]
+
+
+def _known(state: IndexState) -> bool:
+    """Whether the indexing state is that of the memory."""
+    folder = memory_folder()
+    return state.belongs_to(read_identity(folder), newest_version(folder))
+
+
+def change_decisions(reader: MemoryReader, forgotten: Collection[str] = ()) -> list[str]:
+    """Write the decisions of `funes curate` anew: they name sessions by their titles or first prompts.
+
+    Args:
+        reader: the memory as it is now.
+        forgotten: sessions whose decisions go.
+
+    Returns:
+        A sentence for each file that cannot be understood and was left alone.
+    """
+    notes = []
+    folder = funes_home() / FOLDER
+    abouts: dict[str, str] | None = None
+    for path in sorted(folder.glob("*.txt")):
+        try:
+            decisions = parse_decisions(path.read_text(encoding="utf-8"), path)
+        except (FunesError, OSError, UnicodeDecodeError) as error:
+            notes.append(f"{path} may still name what was removed: {error}")
+            continue
+        if abouts is None:
+            abouts = {session.id: about(session) for session in reader.sessions()}
+        for session in forgotten:
+            decisions.sessions.pop(session, None)
+        write_decisions(decisions, abouts)
+    return notes
