@@ -15,7 +15,7 @@ import json
 import os
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -66,7 +66,7 @@ class Pile:
     """Generated sessions.
 
     Attributes:
-        folder: what to index: `claude/projects/…` and `codex/sessions/…` below it.
+        folder: what to index: `claude/projects/…`, `codex/sessions/…` and so on below it.
         sessions: how many there are.
         size: their bytes.
         questions: one for each of up to 200 sessions, spread evenly over time, oldest first.
@@ -78,16 +78,19 @@ class Pile:
     questions: list[Question]
 
 
-def generate(folder: Path, sessions: int, seed: int = 1) -> Pile:
+def generate(folder: Path, sessions: int, seed: int = 1, layouts: Sequence[type[Trace]] = ()) -> Pile:
     """Write sessions, or take those that an earlier call with the same arguments wrote.
 
     Args:
         folder: where; made when it is not there. A note beside the sessions says what was written.
         sessions: how many.
         seed: of everything that is drawn.
+        layouts: whose sessions they are, in turns; none for three of Claude Code's and one of Codex's.
     """
     note = folder / NOTE
-    key = {"form": FORM, "sessions": sessions, "seed": seed}
+    layouts = layouts or (Claude, Claude, Claude, Codex)
+    names = " ".join(layout.__name__ for layout in layouts)
+    key = {"form": FORM, "sessions": sessions, "seed": seed, "layouts": names}
     if note.exists() and (made := json.loads(note.read_text(encoding="utf-8")))["key"] == key:
         return Pile(folder, sessions, made["size"], [Question(**question) for question in made["questions"]])
     asked = {round(place * (sessions - 1) / max(1, min(200, sessions) - 1)) for place in range(min(200, sessions))}
@@ -95,8 +98,7 @@ def generate(folder: Path, sessions: int, seed: int = 1) -> Pile:
     for number, subject in enumerate(_subjects(sessions, seed)):
         chance = random.Random(f"{seed} {number}")
         start = END - timedelta(days=DAYS * (sessions - number) / sessions)
-        writer = _Codex if number % 4 == 3 else _Claude
-        session = writer(folder, chance, start, subject.project)
+        session = layouts[number % len(layouts)](folder, chance, start, subject.project)
         for role, text in _conversation(subject, chance):
             session.say(role, text)
         size += session.write()
@@ -169,8 +171,15 @@ def _line(chance: random.Random) -> str:
     return f"    {left}_{right} = {chance.choice(PARTS)}({chance.randint(0, 9999)}, {left}.{chance.choice(QUALITIES)})"
 
 
-class _Trace:
-    """A session being written."""
+class Trace:
+    """A session being written.
+
+    Args:
+        folder: of all sessions.
+        chance: what is drawn comes from.
+        start: when it begins.
+        project: name of the folder in which the agent works.
+    """
 
     def __init__(self, folder: Path, chance: random.Random, start: datetime, project: str) -> None:
         self.folder, self.chance, self.now, self.project = folder, chance, start, project
@@ -200,12 +209,13 @@ class _Trace:
         return len(content)
 
 
-class _Claude(_Trace):
+class Claude(Trace):
     """A session of Claude Code."""
 
     _call = ""
 
     def say(self, role: str, text: str) -> None:
+        """Append what one side says."""
         identifier = str(uuid.UUID(int=self.chance.getrandbits(128), version=4))
         if role == "call":
             self._call = f"toolu_{self.chance.getrandbits(96):024x}"
@@ -235,10 +245,11 @@ class _Claude(_Trace):
         )
 
     def path(self) -> Path:
+        """Where the harness keeps it."""
         return self.folder / "claude" / "projects" / f"-home-dev-{self.project}" / f"{self.id}.jsonl"
 
 
-class _Codex(_Trace):
+class Codex(Trace):
     """A rollout of Codex."""
 
     def __init__(self, folder: Path, chance: random.Random, start: datetime, project: str) -> None:
@@ -249,6 +260,7 @@ class _Codex(_Trace):
         self.records.append({"timestamp": about["timestamp"], "type": "session_meta", "payload": about})
 
     def say(self, role: str, text: str) -> None:
+        """Append what one side says."""
         if role == "call":
             self._call = f"call_{self.chance.getrandbits(96):024x}"
             arguments = json.dumps({"cmd": text})
@@ -262,6 +274,7 @@ class _Codex(_Trace):
         self.records.append({"timestamp": self.tick(), "type": "response_item", "payload": payload})
 
     def path(self) -> Path:
+        """Where the harness keeps it."""
         name = f"rollout-{self.start:%Y-%m-%dT%H-%M-%S}-{self.id}.jsonl"
         return self.folder / "codex" / "sessions" / f"{self.start:%Y/%m/%d}" / name
 
