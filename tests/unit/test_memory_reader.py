@@ -309,7 +309,7 @@ def test_another_programs_memory_is_readable(tmp_path: Path) -> None:
     lance.write_dataset(pa.table(rows), str(tmp_path / "chunks.lance"))
     reader = MemoryReader.open(str(tmp_path))
     assert [identifier for identifier, _ in reader.words("streaming", Filter(), 5)] == ["a"]
-    assert reader.rows(["b"])["b"].harness == ""
+    assert reader.rows(["b"])["b"].harness == "claude_code"
     assert [chunk.text for chunk in reader.session_chunks("s1")] == ["the streaming parser", "a cache of prices"]
     assert reader.sessions()[0].first_prompt == "the streaming parser"
     assert reader.statistics().passages == 2

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from funes.memory.dialect import FIRST_HARNESS, NATIVE, Dialect
 from funes.memory.schema import SESSION_TYPE, quoted, quoted_list
 
 
@@ -35,47 +36,63 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
 
-    def sql(self, copies: Sequence[str] = ()) -> str | None:
+    def sql(self, copies: Sequence[str] = (), dialect: Dialect = NATIVE) -> str | None:
         """Render the conditions as an SQL expression over the filter columns, None when nothing is restricted.
 
         Args:
             copies: ids of passages that the session named by `session` contains but another one stores.
+            dialect: what the table lacks; nothing meets a condition on a column that is not there.
         """
-        parts = []
-        if self.types:
-            parts.append(f"block_type IN ({quoted_list(self.types)})")
-        if self.roles:
-            parts.append(f"role IN ({quoted_list(self.roles)})")
-        if self.harnesses:
-            parts.append(f"harness IN ({quoted_list(self.harnesses)})")
-        if self.repo:
-            repo = self.repo.lower()
-            condition = f"lower(repo) = {quoted(repo)}"
-            if "/" not in repo:
-                condition = f"({condition} OR ends_with(lower(repo), {quoted('/' + repo)}))"
-            parts.append(condition)
-        if self.branch:
-            parts.append(f"branch = {quoted(self.branch)}")
-        if self.workdir:
-            parts.append(_below("workdir", self.workdir))
-        if self.session:
-            condition = f"session_id = {quoted(self.session)}"
-            if copies:
-                condition = f"({condition} OR id IN ({quoted_list(copies)}))"
-            parts.append(condition)
-        if self.since:
-            parts.append(f"ts >= {_timestamp(self.since)}")
-        if self.until:
-            parts.append(f"ts <= {_timestamp(self.until)}")
-        return " AND ".join(parts) or None
+        conditions = {
+            "block_type": f"block_type IN ({quoted_list(self.types)})" if self.types else "",
+            "role": f"role IN ({quoted_list(self.roles)})" if self.roles else "",
+            "harness": f"harness IN ({quoted_list(self.harnesses)})" if self.harnesses else "",
+            "repo": _repo(self.repo) if self.repo else "",
+            "branch": f"branch = {quoted(self.branch)}" if self.branch else "",
+            "workdir": _below("workdir", self.workdir) if self.workdir else "",
+            "session_id": _session(self.session, copies) if self.session else "",
+            "ts": self._times(dialect),
+        }
+        if "harness" in dialect.lacking and FIRST_HARNESS in self.harnesses:
+            del conditions["harness"]
+        wanted = {column: condition for column, condition in conditions.items() if condition}
+        if not dialect.lacking.isdisjoint(wanted):
+            return "false"
+        return " AND ".join(wanted.values()) or None
 
-    def passages(self, copies: Sequence[str] = ()) -> str:
+    def passages(self, copies: Sequence[str] = (), dialect: Dialect = NATIVE) -> str:
         """Like `sql`, for the chunks table, where header rows have to be kept out unless they are asked for."""
-        condition = self.sql(copies)
+        condition = self.sql(copies, dialect)
         if self.types:
             return condition or ""
         no_headers = f"block_type != {quoted(SESSION_TYPE)}"
         return f"{condition} AND {no_headers}" if condition else no_headers
+
+    def _times(self, dialect: Dialect) -> str:
+        bounds = [(sign, moment) for sign, moment in ((">=", self.since), ("<=", self.until)) if moment]
+        if dialect.text_times:
+            return " AND ".join(f"(ts != '' AND ts {sign} {_text_time(moment, sign)})" for sign, moment in bounds)
+        return " AND ".join(f"ts {sign} {_timestamp(moment)}" for sign, moment in bounds)
+
+
+def _repo(name: str) -> str:
+    """Render: the repository has this name, or this is the last part of it."""
+    repo = name.lower()
+    condition = f"lower(repo) = {quoted(repo)}"
+    return condition if "/" in repo else f"({condition} OR ends_with(lower(repo), {quoted('/' + repo)}))"
+
+
+def _session(session: str, copies: Sequence[str]) -> str:
+    condition = f"session_id = {quoted(session)}"
+    return f"({condition} OR id IN ({quoted_list(copies)}))" if copies else condition
+
+
+def _text_time(moment: datetime, sign: str) -> str:
+    """Render a time for comparison with ISO texts in UTC, which may or may not have fractions of a second."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    text = aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    # Of the characters that may follow the seconds, `Z` comes last.
+    return quoted(text if sign == ">=" else f"{text}Z")
 
 
 def _below(column: str, folder: str) -> str:

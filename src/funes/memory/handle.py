@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funes.memory.backing import Backing, FolderBacking
+from funes.memory.dialect import Dialect
 from funes.memory.lance import is_lance_fault
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class TableHandle:
         self.backing = FolderBacking(place) if isinstance(place, Path) else place
         self.name = name
         self.dataset: Any = None
+        self._dialect: Dialect | None = None
         self._reopen()
 
     @property
@@ -45,6 +47,21 @@ class TableHandle:
     def columns(self) -> frozenset[str]:
         """Names of the table's columns."""
         return frozenset(self.dataset.schema.names)
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the table lacks."""
+        if self._dialect is None:
+            self._dialect = Dialect.of(self.dataset.schema)
+        return self._dialect
+
+    @property
+    def inline_model(self) -> str | None:
+        """Id of the model that made the vectors in the table itself, as another program keeps them; None without."""
+        if "vector" not in self.columns:
+            return None
+        metadata = self.dataset.schema.metadata or {}
+        return str(metadata.get(b"embedding_model", b"an unknown model").decode())
 
     def refresh(self) -> bool:
         """Open the newest version if there is a newer one than the open one; says whether."""
@@ -69,9 +86,10 @@ class TableHandle:
         """
         present = self.columns | {"_score", "_distance", "_rowid"}
         wanted = [name for name in columns if name in present]
-        return self.attempt(
+        rows = self.attempt(
             lambda: self.dataset.scanner(columns=wanted, filter=condition, prefilter=True, **options).to_table()
         )
+        return self.dialect.translated(rows, columns)
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Run a read, once more on the newest version when it fails.
@@ -95,6 +113,7 @@ class TableHandle:
     def _reopen(self) -> None:
         try:
             self.dataset = self.backing.open(self.name)
+            self._dialect = None
         except BaseException as error:
             if not is_lance_fault(error):
                 raise

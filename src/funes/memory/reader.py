@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from funes.chunking import Chunk
-from funes.errors import CorruptMemoryError, FunesError, NoMemoryError
-from funes.memory.backing import Backing, FolderBacking
+from funes.errors import CorruptMemoryError
+from funes.memory.backing import Backing, FolderBacking, nothing_there
 from funes.memory.counts import PieceCounts, count_pieces
 from funes.memory.filters import Filter
 from funes.memory.handle import TableHandle
@@ -20,7 +20,7 @@ from funes.memory.outline import Outline, read_outlines
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
 from funes.memory.sessions import SessionSummary, summarize
 from funes.memory.statistics import MemoryStatistics, collect
-from funes.memory.uri import MemoryPlace, resolve
+from funes.memory.uri import resolve
 from funes.memory.words import WordQuery, lance_query
 from funes.models.codes import BYTES
 
@@ -65,6 +65,7 @@ class MemoryReader:
         self._vectors: TableHandle | None = None
         self._open_vectors()
         self._counts: PieceCounts | None = None
+        self._with_vectors = True
         if not self._chunks.columns >= REQUIRED_COLUMNS:
             raise CorruptMemoryError(
                 f"{self._backing.where} holds a table {CHUNKS}, but not one of a funes memory (it lacks columns)."
@@ -101,7 +102,7 @@ class MemoryReader:
             assert place.folder is not None
             backing = FolderBacking(place.folder)
         if not backing.has(CHUNKS):
-            raise _nothing_there(place, backing)
+            raise nothing_there(place, backing)
         return cls(place.label, backing)
 
     @property
@@ -113,12 +114,16 @@ class MemoryReader:
     def model(self) -> str | None:
         """Id of the model that made the vectors, None without vectors."""
         if self._vectors is None:
-            return None
+            return self._chunks.inline_model
         metadata = self._vectors.dataset.schema.metadata or {}
         if stamp := metadata.get(b"funes:model"):
             return str(stamp.decode())
         row = self._vectors.scan(["model"], limit=1)
         return str(row.column("model")[0].as_py()) if row.num_rows else None
+
+    def leave_vectors_out(self) -> None:
+        """Answer from now on as if no passage had a vector: they were made with a model that is not at hand."""
+        self._with_vectors = False
 
     def refresh(self) -> bool:
         """Move on to the newest version of each table; says whether anything is new."""
@@ -144,7 +149,7 @@ class MemoryReader:
             return []
         rows = self._chunks.scan(
             ["id", "_score"],
-            where.passages(self._copies(where)),
+            where.passages(self._copies(where), self._chunks.dialect),
             full_text_query=compiled,
             limit=limit,
         )
@@ -165,7 +170,7 @@ class MemoryReader:
         Returns:
             `(id, cosine similarity)` pairs, best first.
         """
-        if self._vectors is None or limit <= 0:
+        if self._vectors is None or not self._with_vectors or limit <= 0:
             return []
         search = {
             "column": "vector",
@@ -174,13 +179,15 @@ class MemoryReader:
             "metric": "cosine",
             **self._probes(),
         }
-        rows = self._vectors.scan(["id", "_distance"], where.sql(self._copies(where)), nearest=search)
+        rows = self._vectors.scan(
+            ["id", "_distance"], where.sql(self._copies(where), self._vectors.dialect), nearest=search
+        )
         distances = rows.column("_distance").to_pylist()
         return _ranked(rows, [1.0 - distance for distance in distances])
 
     def codes(self, ids: Iterable[str]) -> dict[str, TokenCodes]:
         """Token codes and word pieces of embedded passages; ids that have no row are left out."""
-        if self._vectors is None:
+        if self._vectors is None or not self._with_vectors:
             return {}
         found: dict[str, TokenCodes] = {}
         for rows in self._by_id(self._vectors, ["id", "codes", "pieces"], ids):
@@ -192,7 +199,7 @@ class MemoryReader:
 
     def rows(self, ids: Iterable[str], where: Filter | None = None) -> dict[str, Chunk]:
         """Read the stored passages with these ids, text included, as far as they meet the conditions."""
-        condition = where.passages(self._copies(where)) if where is not None else None
+        condition = where.passages(self._copies(where), self._chunks.dialect) if where is not None else None
         found: dict[str, Chunk] = {}
         for rows in self._by_id(self._chunks, CHUNK_COLUMNS, ids, condition):
             for chunk in table_rows(rows):
@@ -261,7 +268,7 @@ class MemoryReader:
             `(30522,)` int64: number of rows with codes that contain the piece; and the number of such rows.
         """
         if self._counts is None:
-            self._counts = count_pieces(self._backing, self._vectors)
+            self._counts = count_pieces(self._backing, self._vectors if self._with_vectors else None)
         return self._counts.frequencies, self._counts.rows
 
     def statistics(self) -> MemoryStatistics:
@@ -313,21 +320,3 @@ def _ranked(rows: pa.Table, scores: list[float]) -> list[tuple[str, float]]:
         if score > best.get(identifier, float("-inf")):
             best[identifier] = score
     return sorted(best.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _nothing_there(place: MemoryPlace, backing: Backing) -> FunesError:
-    """The error for a place without a version of the chunks table."""
-    if place.kind != "store" and any((backing.folder / CHUNKS).rglob("*.lance")):
-        return CorruptMemoryError(
-            f"The memory in {backing.where} is damaged: its table has data but no version of it; "
-            "move that folder away and run `funes index` to build it again from the traces."
-        )
-    if place.kind == "local":
-        return NoMemoryError(
-            f"There is no memory in {backing.where} yet; run `funes index` to make one from this machine's sessions."
-        )
-    if place.kind == "store":
-        return NoMemoryError(f"There is no memory at {place.label}: it has no {CHUNKS}.")
-    return NoMemoryError(
-        f"There is no memory in {backing.where}; name the folder of one, or run `funes index` to make a local one."
-    )

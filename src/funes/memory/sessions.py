@@ -76,7 +76,7 @@ def summarize(chunks: TableHandle, where: Filter, limit: int | None) -> list[Ses
     import pyarrow.compute as pc
 
     scope = None
-    if (condition := where.sql()) is not None:
+    if (condition := where.sql(dialect=chunks.dialect)) is not None:
         matching = chunks.scan(["session_id"], f"({condition}) AND seq >= 0").column("session_id")
         identifiers = pc.unique(matching).to_pylist()
         if not identifiers:

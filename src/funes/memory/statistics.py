@@ -86,6 +86,9 @@ def collect(label: str, backing: Backing, chunks: TableHandle, vectors: TableHan
         present = vectors.scan(["id", "model"])
         embedded = present.column("id")
         found.models = sorted(pc.unique(present.column("model")).to_pylist())
+    elif chunks.inline_model:
+        embedded = chunks.scan(["id"], "vector IS NOT NULL").column("id")
+        found.models = [chunks.inline_model]
     found.embedded = len(embedded)
     waiting = own.filter(pc.invert(pc.is_in(own.column("id"), embedded.combine_chunks())))
     found.waiting, found.waiting_by_type = waiting.num_rows, _tally(waiting, "block_type")
