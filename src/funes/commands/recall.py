@@ -55,13 +55,21 @@ def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResu
 
 
 def _usable_encoder(memory: OpenMemory) -> tuple[Encoder | None, str]:
-    """The model, or None and the reason: it is missing, or not the one that made the memory's vectors."""
+    """The model, None when it is missing, and what the user should know about that or about the memory's vectors.
+
+    Vectors of another model say nothing about a question in this one's terms. They are left out then: candidates come
+    from words, and late interaction compares the model's word pieces, which the text alone gives.
+    """
     encoder = memory.encoder()
     if encoder is None:
         return None, NO_MODEL
     made_with = memory.reader().model
     if made_with and made_with != encoder.model_id:
-        return None, f"the vectors of this memory were made with {made_with}, so this searches by words only"
+        memory.reader().leave_vectors_out()
+        return encoder, (
+            f"the vectors of this memory were made with another model ({made_with}) and are not used: passages are "
+            "found by their words and compared word by word"
+        )
     return encoder, ""
 
 

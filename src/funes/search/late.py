@@ -10,6 +10,7 @@ the first by a line fitted, question by question, on the candidates that have bo
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,12 @@ DEFAULT_LINE = (0.75, 0.12)
 """Slope and offset where there are too few pairs: the median of the fitted lines on the evaluation sets."""
 
 
+TOKENISING_SECONDS = 0.5
+"""Most time for tokenising passages that have no row of vectors; those that it does not suffice for come last."""
+
+TOKENISED_AT_ONCE = 48
+
+
 class LateInteraction:
     """One question against the passages of a memory.
 
@@ -49,6 +56,7 @@ class LateInteraction:
         self._encoder = encoder
         self._query = query
         self._line: tuple[float, float] | None = None
+        self._seconds = TOKENISING_SECONDS
         weights = piece_weights(query.pieces, *reader.piece_counts())
         self.weights: Floats = weights / weights.sum()
 
@@ -63,7 +71,7 @@ class LateInteraction:
         Returns:
             `(n, q)` float32, best cosines, in the order of `ids`; times `weights`, a weighted mean cosine.
         """
-        stored = _with_pieces(self._reader, self._encoder, ids)
+        stored = self._with_pieces(ids)
         coded = np.array([one.codes is not None for one in stored], bool)
         result = np.zeros((len(ids), len(self.weights)), np.float32)
         if coded.any():
@@ -77,17 +85,24 @@ class LateInteraction:
             result[~coded] = slope * static[~coded] + offset
         return result
 
-
-def _with_pieces(reader: MemoryReader, encoder: Encoder, ids: Sequence[str]) -> list[TokenCodes]:
-    """What is stored of each passage; one that waits for its vectors is tokenised here."""
-    stored = reader.codes(ids)
-    if waiting := [identifier for identifier in ids if identifier not in stored]:
-        rows = reader.rows(waiting)
-        known = [identifier for identifier in waiting if identifier in rows]
-        for identifier, pieces in zip(known, encoder.pieces([rows[i].text or "" for i in known]), strict=True):
-            stored[identifier] = TokenCodes(None, pieces)
-    nothing = TokenCodes(None, np.zeros(0, np.uint16))
-    return [stored.get(identifier, nothing) for identifier in ids]
+    def _with_pieces(self, ids: Sequence[str]) -> list[TokenCodes]:
+        """What is stored of each passage; one without a row of vectors is tokenised here, within the time for that."""
+        stored = self._reader.codes(ids)
+        if waiting := [identifier for identifier in ids if identifier not in stored]:
+            rows = self._reader.rows(waiting)
+            known = [identifier for identifier in waiting if identifier in rows]
+            for start in range(0, len(known), TOKENISED_AT_ONCE):
+                if self._seconds <= 0:
+                    break
+                began = time.monotonic()
+                part = known[start : start + TOKENISED_AT_ONCE]
+                for identifier, pieces in zip(
+                    part, self._encoder.pieces([rows[i].text or "" for i in part]), strict=True
+                ):
+                    stored[identifier] = TokenCodes(None, pieces)
+                self._seconds -= time.monotonic() - began
+        nothing = TokenCodes(None, np.zeros(0, np.uint16))
+        return [stored.get(identifier, nothing) for identifier in ids]
 
 
 def _static(encoder: Encoder, query: QueryEncoding, stored: Sequence[TokenCodes]) -> Floats:
