@@ -56,6 +56,17 @@ ROOT_VARIABLES = (
 BAKED_VARIABLES = ("FUNES_HOME", "FUNES_MODELS", "XDG_CACHE_HOME")
 """What an agent may filter from the environment of its hooks, and so is written into the installed command."""
 
+REMOTE_FOLDERS = (
+    "HF_HOME",
+    "HF_HUB_CACHE",
+    "HF_TOKEN_PATH",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+)
+REMOTE_NAMES = ("HF_ENDPOINT", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
+"""The same for an agent that is bound to a memory elsewhere: where credentials are, never credentials themselves."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Note one event.
@@ -98,12 +109,25 @@ def hook_command(harness: str, *, event: str = "", memory: str = "") -> list[str
     options = [harness]
     options += ["--event", event] if event else []
     options += ["--memory", memory] if memory else []
-    for name in BAKED_VARIABLES:
-        if value := os.environ.get(name):
-            options += ["--env", f"{name}={os.path.abspath(os.path.expanduser(value))}"]
+    for name, value in baked_variables(memory).items():
+        options += ["--env", f"{name}={value}"]
     by_path = shlex.join([python, "-I", "-S", os.path.abspath(__file__), *options])
     by_name = shlex.join([python, "-E", "-P", "-m", "funes.hook", *options])
     return ["/bin/sh", "-c", f"{{ {by_path} || {by_name}; }} >/dev/null 2>&1 || :"]
+
+
+def baked_variables(memory: str) -> dict[str, str]:
+    """Variables to write into an agent's configuration, with their values; paths are made absolute.
+
+    Args:
+        memory: the memory that the agent is bound to, empty for the local one.
+    """
+    folders = (*BAKED_VARIABLES, *REMOTE_FOLDERS) if memory else BAKED_VARIABLES
+    found = {}
+    for name in (*folders, *(REMOTE_NAMES if memory else ())):
+        if value := os.environ.get(name):
+            found[name] = os.path.abspath(os.path.expanduser(value)) if name in folders else value
+    return found
 
 
 def home_folder() -> str:
@@ -148,14 +172,14 @@ def waiting_events(folder: str) -> list[str]:
     return sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
 
 
-def write_log(home: str, line: str) -> None:
-    """Append a line to the log, moving it aside when it is long. Only for the holder of the worker's lock.
+def write_log(home: str, line: str, name: str = LOG) -> None:
+    """Append a line to a log, moving it aside when it is long. The hooks' own is for the holder of the worker's lock.
 
     Raises:
         OSError: when it cannot be written.
     """
     folder = os.path.join(home, "logs")
-    path = os.path.join(folder, LOG)
+    path = os.path.join(folder, name)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     try:
         if os.stat(path).st_size >= LOG_BYTES:
@@ -229,7 +253,7 @@ def _options(arguments: Sequence[str]) -> dict[str, dict[str, str]]:
     for argument in rest:
         if argument == "--env":
             name, _, value = next(rest, "").partition("=")
-            if name in BAKED_VARIABLES:
+            if name in BAKED_VARIABLES or name in REMOTE_FOLDERS or name in REMOTE_NAMES:
                 variables[name] = value
         elif argument in ("--event", "--memory"):
             plain[argument[2:]] = next(rest, "")

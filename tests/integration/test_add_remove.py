@@ -177,7 +177,7 @@ def test_another_memory_is_baked_in_as_an_absolute_path(run, home, monkeypatch):
         (("add", "gemini"), "There is no agent 'gemini'; funes knows claude, codex, pi, hermes."),
         (("add", "codex"), "Codex is not on this machine"),
         (("add", "pi", "/nowhere"), "There is no memory at /nowhere; leave it out for the local one."),
-        (("add", "pi", "s3://bucket/x"), "s3://bucket/x is not on this machine"),
+        (("add", "pi", "ftp://host/x"), "ftp://host/x is no place that funes reads"),
         (("add", "pi", "--trust-hooks"), "--trust-hooks is for Codex"),
         (("remove", "gemini"), "There is no agent 'gemini'"),
         (("remove",), "Missing argument 'AGENT'"),

@@ -116,11 +116,9 @@ def make_binding(memory: str) -> Binding:
     Args:
         memory: the memory, empty for the local one.
     """
-    from funes.hook import BAKED_VARIABLES
+    from funes.hook import baked_variables
 
-    env = {
-        name: os.path.abspath(os.path.expanduser(value)) for name in BAKED_VARIABLES if (value := os.environ.get(name))
-    }
+    env = baked_variables(memory)
     if env.get("FUNES_HOME") == str(Path.home() / ".funes"):
         del env["FUNES_HOME"]
     program = _own_program()

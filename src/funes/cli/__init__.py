@@ -23,6 +23,7 @@ COMMANDS = {
     "scan": ("funes.cli.read:scan", "Find an exact text in one session."),
     "status": ("funes.cli.read:status", "Say what the memory holds."),
     "push": ("funes.cli.sharing:push", "Publish the memory to the Hub, a store or a folder."),
+    "bind": ("funes.cli.sharing:bind", "Let agents recall from a shared memory and publish to it."),
     "models": ("funes.cli.models:models", "List or fetch the pinned models."),
     "mcp": ("funes.cli.mcp:mcp", "Serve the memory to an agent over stdio."),
 }

@@ -22,13 +22,15 @@ INTERRUPTED = 130
 def add(agent: str | None, memory: str | None, yes: bool, no_index: bool, trust_hooks: bool) -> int:
     """Give an agent (claude, codex, pi, hermes) the memory: tools to recall with, and hooks that index after each turn.
 
-    Without AGENT: list the agents on this machine and offer them all. MEMORY is which memory the agent reads, the local
-    one by default; running it again changes that. `funes remove AGENT` takes everything back.
+    Without AGENT: list the agents on this machine and offer them all. MEMORY is which memory the agent reads and
+    publishes to, the local one by default; running it again changes that. `funes remove AGENT` takes everything back.
     """
+    from funes.cli.sharing import confirmation
     from funes.commands.add import AddOptions, find_agents
     from funes.commands.add import add as run_add
     from funes.ui.changes import added_text, found_text
     from funes.ui.progress import terminal_progress
+    from funes.ui.sharing_text import push_text
     from funes.ui.summary import summary_text
 
     interactive = _at_terminal()
@@ -44,12 +46,16 @@ def add(agent: str | None, memory: str | None, yes: bool, no_index: bool, trust_
     options = AddOptions(names, memory, not no_index, yes, interactive, trust_hooks)
     progress = terminal_progress()
     try:
-        report = run_add(options, lambda outcome: click.echo(added_text(outcome), nl=False), _confirm, progress)
+        report = run_add(
+            options, lambda outcome: click.echo(added_text(outcome), nl=False), _confirm, progress, confirmation()
+        )
     finally:
         if progress:
             progress.finish()
     for run in report.indexed:
         click.echo(summary_text(run), nl=False)
+    if report.bound and report.bound.pushed:
+        click.echo(push_text(report.bound.pushed), nl=False)
     for note in report.notes:
         click.echo(note)
     return INTERRUPTED if any(run.interrupted for run in report.indexed) else 0

@@ -48,6 +48,35 @@ def push(
     return report.exit_code
 
 
+@click.command()
+@click.argument("memory")
+@click.option("--yes", is_flag=True, help="Agree to publishing without being asked.")
+@click.option("--words", is_flag=True, help="Also passages that have no vector yet, now and later.")
+@click.option("--trust-hooks", is_flag=True, help="Codex: trust the hooks without its own dialog.")
+def bind(memory: str, yes: bool, words: bool, trust_hooks: bool) -> int:
+    """Bind every agent that funes was added to: they recall from MEMORY, and their sessions are published to it.
+
+    What this machine has is published at once, and what is new whenever a session begins or ends. The same command on
+    another machine makes the memory follow you. `funes bind local` undoes it.
+    """
+    from funes.commands.bind import bind as run_bind
+    from funes.ui.changes import added_text
+    from funes.ui.progress import terminal_progress
+    from funes.ui.sharing_text import bound_text
+
+    report = run_bind(
+        memory,
+        lambda outcome: click.echo(added_text(outcome), nl=False),
+        yes=yes,
+        words=words,
+        trust_hooks=trust_hooks,
+        progress=terminal_progress(),
+        confirm=confirmation(),
+    )
+    click.echo(bound_text(report), nl=False)
+    return 0
+
+
 def confirmation() -> Callable[[str], bool] | None:
     """A way to ask, None where nobody is at a terminal."""
     if sys.stdin is None or not sys.stdin.isatty() or not sys.stderr.isatty():

@@ -13,7 +13,9 @@ from funes.paths import memory_folder, state_file
 
 if TYPE_CHECKING:
     from funes.agents.model import Agent, Outcome
+    from funes.commands.bind import BindReport
     from funes.commands.indexing.report import FoundHarness, IndexReport, Progress
+    from funes.commands.push import Confirm
 
 
 CROSS_ENCODER_OFFER = (
@@ -28,9 +30,9 @@ class AddOptions:
 
     Attributes:
         agents: names of the agents.
-        memory: the memory they are to read; None or `local` for the local one.
+        memory: the memory they are to read, and to publish to; None or `local` for the local one.
         index: whether their sessions are indexed when the memory has none of them yet.
-        yes: index without asking.
+        yes: index and publish without asking.
         interactive: whether a person at a terminal can be asked.
         trust_hooks: trust the hooks in Codex without its own dialog.
     """
@@ -58,10 +60,12 @@ class AddReport:
 
     Attributes:
         indexed: the reports of the index runs, none when nothing was indexed.
+        bound: what came of binding them to a memory other than the local one.
         notes: what else the user should know, a sentence each.
     """
 
     indexed: list[IndexReport] = field(default_factory=list)
+    bound: BindReport | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -69,7 +73,7 @@ def find_agents() -> list[FoundAgent]:
     """The agents on this machine."""
     from funes.agents.detect import agents_here
 
-    return [FoundAgent(agent.name, agent.title, _is_added(agent)) for agent in agents_here()]
+    return [FoundAgent(agent.name, agent.title, is_added(agent)) for agent in agents_here()]
 
 
 def add(
@@ -77,8 +81,11 @@ def add(
     told: Callable[[Outcome], None],
     confirm: Callable[[list[FoundHarness]], bool],
     progress: Progress | None = None,
+    agree: Confirm | None = None,
 ) -> AddReport:
     """Add funes to agents, then index their sessions if the memory has none of them yet.
+
+    Bound to another memory than the local one, what this machine has is published to it, if somebody agrees.
 
     Registering comes first: it takes seconds, and an interrupted index run goes on by itself after the next turn.
 
@@ -87,6 +94,7 @@ def add(
         told: called with what was done, agent by agent, before the indexing begins.
         confirm: asked, with the sessions found, before they are indexed; needed for an interactive run without `yes`.
         progress: told how far the indexing is; None to work silently.
+        agree: asked before anything is published; None where there is nobody to ask.
 
     Raises:
         FunesError: when an agent is unknown, missing, or cannot be registered with; what was done for others stays.
@@ -122,23 +130,37 @@ def add(
         report.notes.append(CROSS_ENCODER_OFFER)
     if left and not wanted:
         report.notes.append(_not_indexed(left))
+    if binding.memory and len(faults) < len(agents) and not any(run.interrupted for run in report.indexed):
+        from funes.commands.bind import first_push
+
+        report.bound = first_push(binding.memory, yes=options.yes, words=False, progress=progress, confirm=agree)
+        report.notes += report.bound.notes
     if faults:
         raise FunesError(" ".join(faults.values()))
     return report
 
 
 def bound_memory(memory: str | None) -> str:
-    """What to write into an agent's configuration for a memory: empty for the local one, else an absolute path.
+    """What to write into an agent's configuration for a memory: empty for the local one.
+
+    Returns:
+        A folder as an absolute path, a repository on the Hub as `<org>/<name>` with its revision if one was given, a
+        store as its address. Whether there is a memory is found out for a folder only; for the others it takes a
+        network.
 
     Raises:
-        FunesError: when there is no memory at that place.
+        FunesError: for a folder without a memory.
     """
     from funes.memory.uri import LOCAL, resolve
 
     if memory is None or memory in ("", LOCAL):
         return ""
     place = resolve(memory)
-    if not (place.folder / "chunks.lance").is_dir():
+    if place.kind == "hub":
+        return f"{place.repo}@{place.revision}" if place.revision else place.repo
+    if place.kind == "store":
+        return place.url
+    if place.folder is None or not (place.folder / "chunks.lance").is_dir():
         raise FunesError(f"There is no memory at {memory}; leave it out for the local one.")
     return os.path.abspath(Path(memory).expanduser())
 
@@ -198,7 +220,8 @@ def _not_indexed(found: list[FoundHarness]) -> str:
     return f"{traces} not indexed; {commands} does that."
 
 
-def _is_added(agent: Agent) -> bool:
+def is_added(agent: Agent) -> bool:
+    """Whether funes is added to an agent, as far as its files tell."""
     try:
         return bool(agent.parts())
     except FunesError:

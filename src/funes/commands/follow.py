@@ -188,7 +188,13 @@ def session_boundary(harness: str, memory: str, *, stop: Callable[[], bool]) -> 
     """
     if os.nice(0) < PATIENT:
         os.nice(PATIENT)  # nobody waits for these vectors, and the user may be working
-    run_vectors(budget=BOUNDARY_BUDGET, stop=stop)
+    try:
+        run_vectors(budget=BOUNDARY_BUDGET, stop=stop)
+    finally:
+        if memory:
+            from funes.commands.publishing import quiet
+
+            quiet.start(memory)  # a process of its own: no turn waits for the network
 
 
 def wait_for_answers(events: Iterable[Event]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from funes.commands.publishing.destination import destination, open_target
 from funes.commands.publishing.ledger import Ledger, PushState
-from funes.errors import FunesError
+from funes.errors import FunesError, NoMemoryError
 from funes.paths import memory_folder
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class PushReport:
         waiting: passages that were left out because they have no vector yet.
         repo: the repository that the destination is curated for, empty when it is not curated.
         reviewed: sessions that curation lets go there.
+        asked: whether somebody was asked, and agreed.
     """
 
     label: str
@@ -73,11 +74,16 @@ class PushReport:
     waiting: int = 0
     repo: str = ""
     reviewed: int = 0
+    asked: bool = False
 
     @property
     def exit_code(self) -> int:
         """0, or `HELD_BACK`."""
         return HELD_BACK if self.all_held else 0
+
+
+class DeclinedError(FunesError):
+    """Somebody was asked and does not want it."""
 
 
 def push(options: PushOptions, progress: Progress | None = None, confirm: Confirm | None = None) -> PushReport:
@@ -89,8 +95,9 @@ def push(options: PushOptions, progress: Progress | None = None, confirm: Confir
         confirm: asked a question that ends in "?"; None where there is nobody to ask.
 
     Raises:
-        FunesError: when it cannot be published, or somebody who was asked does not want it; nothing was sent then.
-            `funes status` shows it, too.
+        NoMemoryError: when there is no local memory.
+        DeclinedError: when somebody who was asked does not want it; nothing was sent.
+        FunesError: when it cannot be published; nothing was sent then, and `funes status` shows why.
     """
     label, place = destination(options.memory)
     ledger = Ledger(label)
@@ -99,6 +106,8 @@ def push(options: PushOptions, progress: Progress | None = None, confirm: Confir
         work = ledger.work()
         try:
             return _Push(options, label, ledger, state, progress, confirm).run(place, work)
+        except (DeclinedError, NoMemoryError):
+            raise
         except FunesError as error:
             ledger.fail(state, error.message)
             raise
@@ -131,6 +140,7 @@ class _Push:
         self._gate: Gate | None = None
         self._verdict: Verdict | None = None
         self._agreed = options.yes
+        self._asked = False
         self._phase: Phase | None = None
         self._told = 0
         self._missing = self._left = 0
@@ -155,10 +165,12 @@ class _Push:
         target = open_target(self.label, place, work, self._tell)
         done = publish(target, self.source, self._choose, compact=self.options.compact)
         held = self._verdict.held if self._verdict else []
-        self.ledger.succeed(self.state, done.version, self._known(), held)
+        known = self._known()
+        self.ledger.succeed(self.state, done.version, known, catalogue.passages_among(known), held)
         report = PushReport(
             self.label, done, held, bool(self._missing and held and not self._left), len(self._sessions)
         )
+        report.asked = self._asked
         report.waiting = len(catalogue.offer(sessions, words=True)) - len(self.offered)
         if selection is not None:
             report.repo, report.reviewed = selection.repo, len(selection.sessions)
@@ -199,8 +211,8 @@ class _Push:
         if self.progress:
             self.progress.finish()
         if not self.confirm(question):
-            raise FunesError("Nothing was published.")
-        self._agreed = True
+            raise DeclinedError("Nothing was published.")
+        self._agreed = self._asked = True
 
     def _scan(self, missing: Missing) -> Verdict:
         from funes.commands.publishing.gate import Gate

@@ -8,28 +8,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.commands.opened import OpenMemory
+from funes.commands.publishing.standing import is_destination, is_remote, known_standings, look
 from funes.errors import FunesError, LockedError, NoMemoryError
 from funes.paths import funes_home, memory_folder, state_file
-from funes.ui.views import HookRun, StatusReport, TraceProblem, TraceTotals
+from funes.ui.views import HookRun, Standing, StatusReport, TraceProblem, TraceTotals
 
 if TYPE_CHECKING:
     from funes.commands.indexing.state import TraceState
     from funes.memory.reader import MemoryReader
 
 
-def status(memory: OpenMemory) -> StatusReport:
+def status(memory: OpenMemory, *, ahead: bool = True) -> StatusReport:
     """Look at a memory.
+
+    Args:
+        memory: which.
+        ahead: for a memory other than the local one, also look what a push to it would publish and hold back; then it
+            is no fault that one elsewhere cannot be read, or does not exist yet.
 
     Raises:
         NoMemoryError: when there is none.
         CorruptMemoryError: when it cannot be read.
     """
+    from funes.memory.statistics import MemoryStatistics
     from funes.models.fetch import find
     from funes.models.pinned import MINILM, VECTORS_ID
 
     try:
         reader = memory.reader()
-    except NoMemoryError as error:
+    except FunesError as error:
+        if ahead and is_remote(memory.location) and (standing := _ahead(memory)):
+            standing.unreadable = error.message
+            held = MemoryStatistics(standing.memory, "not read")
+            return StatusReport(held, None, VECTORS_ID, find(MINILM), sharing=[standing])
+        if not isinstance(error, NoMemoryError):
+            raise
         if failed := _hooks()[1]:
             raise NoMemoryError(f"{error.message} An agent's hook failed at {failed.time}: {failed.error}") from error
         raise
@@ -42,7 +55,19 @@ def status(memory: OpenMemory) -> StatusReport:
         _writers(reader.folder),
         *(_hooks() if own else (None, None)),
         notes=_notes(reader) if own else [],
+        sharing=known_standings() if own else _listed(_ahead(memory) if ahead else None),
     )
+
+
+def _ahead(memory: OpenMemory) -> Standing | None:
+    """How this machine stands with a memory, None for one that it cannot publish to."""
+    if not is_destination(memory.location):
+        return None
+    return look(memory.location or "")
+
+
+def _listed(standing: Standing | None) -> list[Standing]:
+    return [] if standing is None else [standing]
 
 
 def sum_up(traces: Iterable[TraceState]) -> TraceTotals:

@@ -202,7 +202,7 @@ class Tools:
         from funes.commands.status import status
         from funes.ui.status_text import status_text
 
-        return status_text(status(memory))
+        return status_text(status(memory, ahead=False))
 
 
 def _filter(arguments: Message) -> Any:

@@ -10,8 +10,10 @@ from funes.ui.safe import one_line
 from funes.ui.status_text import counts, megabytes
 
 if TYPE_CHECKING:
+    from funes.commands.bind import BindReport
     from funes.commands.publishing.gate import HeldBack
     from funes.commands.push import PushReport
+    from funes.ui.views import Standing
 
 HELD_SHOWN = 10
 
@@ -26,12 +28,28 @@ def push_text(report: PushReport) -> str:
         lines.append(f"tried {done.attempts} times, because others published meanwhile")
     if report.repo:
         lines.append(f"curated: {report.repo}, {report.reviewed:,} reviewed sessions may be published")
-    lines += held_lines(report.held)
+    lines += [f"held back: {line}" for line in held_lines(report.held)]
     if report.waiting:
         lines.append(
             f"not published: {report.waiting:,} passages that have no vector yet; `funes index` makes vectors, "
             "--words publishes without"
         )
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def bound_text(report: BindReport) -> str:
+    """What came of a binding, for a person to read."""
+    lines = [] if report.pushed is None else push_text(report.pushed).splitlines()
+    if report.label == "local":
+        lines.append("The agents recall from the local memory, and nothing is published for them.")
+    elif report.publishes:
+        lines.append(
+            f"The agents recall from {report.label}, and what is new is published to it whenever a session begins or "
+            "ends; undo: funes bind local"
+        )
+    else:
+        lines.append(f"The agents recall from {report.label}; undo: funes bind local")
+    lines += report.notes
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
@@ -65,13 +83,39 @@ def held_lines(held: Sequence[HeldBack] | Sequence[Mapping[str, Any]], total: in
     for block in blocks:
         rules.update(block["rules"])
     count = total or len(blocks)
-    lines = [f"held back: {count:,} {_plural(count, 'block')} with credentials ({counts(dict(rules.most_common()))})"]
+    lines = [f"{count:,} {_plural(count, 'block')} with credentials: {counts(dict(rules.most_common()))}"]
     for block in blocks[:HELD_SHOWN]:
-        where = f"funes get {block['session']} {block['turn']}" if block["turn"] else f"title of {block['session']}"
-        lines.append(f"  {where}  {block['type']}: {counts(block['rules'])}")
+        where = f"`funes get {block['session']} {block['turn']}`" if block["turn"] else f"title of {block['session']}"
+        lines.append(f"{where}, {block['type']}: {counts(block['rules'])}")
     if count > HELD_SHOWN:
-        lines.append(f"  and {count - HELD_SHOWN:,} more")
-    lines.append("  `funes scrub` takes them out of the local memory; then the rest of the block can be published")
+        lines.append(f"and {count - HELD_SHOWN:,} more")
+    lines.append("`funes scrub` takes them out of the local memory; then the rest of the block can be published")
+    return lines
+
+
+def standing_lines(standing: Standing) -> list[tuple[str, str]]:
+    """Names and values for `funes status`: what is published where, what is not, and why."""
+    lines = []
+    if standing.unreadable:
+        lines.append(("not read", standing.unreadable))
+    name = standing.memory
+    when = f"last push {standing.last_push}" if standing.last_push else "nothing is pushed from here yet"
+    how = ", then whenever a session begins or ends" if standing.publishes else ""
+    lines.append(("publishes to", f"{name}: {standing.published:,} passages of this machine; {when}{how}"))
+    if standing.error:
+        lines.append(("push failed", f"{standing.failed} {name}: {standing.error}"))
+    if standing.busy:
+        lines.append(("pushing now", name))
+    if standing.repo:
+        lines.append(("curated for", standing.repo))
+    if standing.pending is None:
+        if standing.held:
+            lines += [("held back", line) for line in held_lines(standing.held_back, standing.held)]
+        return lines
+    lines.append(("not published", f"{standing.pending:,} passages; `funes push {name}` publishes them"))
+    if standing.waiting:
+        lines.append(("not published", f"{standing.waiting:,} passages that have no vector yet"))
+    lines += [("would be held back", line) for line in held_lines(standing.would_hold_back)]
     return lines
 
 

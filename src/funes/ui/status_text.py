@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 PROBLEMS_SHOWN = 20
 COUNTS_SHOWN = 12
+_ALARMING = ("problem", "push failed", "held back", "would be held back")
 _TYPES = ("text", "thinking", "summary", "tool_use", "tool_result")
 
 
 def status_lines(report: StatusReport) -> list[tuple[str, str]]:
     """Names and values, in the order in which a reader wants them. A name can come several times."""
+    from funes.ui.sharing_text import standing_lines
+
     held = report.statistics
     copies = f" and {held.copies:,} copies of passages in further sessions" if held.copies else ""
     lines = [
@@ -41,7 +44,11 @@ def status_lines(report: StatusReport) -> list[tuple[str, str]]:
     lines += [("writing now", writer) for writer in report.writers]
     lines += [("note", note) for note in report.notes]
     lines += _hooks(report.last_hook, report.failed_hook)
-    if report.traces is None:
+    for standing in report.sharing:
+        lines += standing_lines(standing)
+    if report.sharing and not held.passages and report.sharing[0].unreadable:
+        lines = lines[:1] + [line for standing in report.sharing for line in standing_lines(standing)]
+    elif report.traces is None:
         lines.append(("traces", "not known on this machine"))
     else:
         lines += _traces(report.traces)
@@ -62,7 +69,7 @@ def print_status(out: Console, report: StatusReport) -> None:
     previous = ""
     for name, value in lines:
         text = Text(f"{'' if name == previous else name:<{width}}  ", style="bold")
-        text.append(value, style="yellow" if name == "problem" else "not bold")
+        text.append(value, style="yellow" if name in _ALARMING else "not bold")
         out.print(text)
         previous = name
 
@@ -81,6 +88,7 @@ def status_json(report: StatusReport) -> dict[str, Any]:
         "model_folder": report.model_folder,
         "writers": report.writers,
         "notes": report.notes,
+        "sharing": [asdict(standing) for standing in report.sharing],
         "hooks": {
             "last_success": asdict(report.last_hook) if report.last_hook else None,
             "last_error": asdict(report.failed_hook) if report.failed_hook else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from funes.memory.sessions import SessionSummary
 from funes.memory.statistics import MemoryStatistics
@@ -161,6 +162,45 @@ class HookRun:
 
 
 @dataclass(slots=True)
+class Standing:
+    """How this machine stands with a memory that it publishes to, or could.
+
+    Attributes:
+        memory: what it is called.
+        publishes: whether somebody agreed that the hooks publish to it.
+        last_push: time of the last push that reached it, ISO 8601, UTC; empty for none.
+        version: what its version was called then.
+        published: passages of this machine that it had then.
+        held: blocks and titles that were held back then.
+        held_back: the first of them: session, turn, type, rules.
+        failed: time of the last push if that failed, else empty.
+        error: why.
+        pending: passages that a push would publish now; None when nobody looked.
+        would_hold_back: what a push would hold back now.
+        waiting: passages that have to get a vector first.
+        repo: the repository that it is curated for, empty when it is not curated.
+        busy: whether a push is under way, so that nothing more can be said.
+        unreadable: why the memory itself could not be looked at, empty when it could.
+    """
+
+    memory: str
+    publishes: bool = False
+    last_push: str = ""
+    version: str = ""
+    published: int = 0
+    held: int = 0
+    held_back: list[dict[str, Any]] = field(default_factory=list)
+    failed: str = ""
+    error: str = ""
+    pending: int | None = None
+    would_hold_back: list[dict[str, Any]] = field(default_factory=list)
+    waiting: int = 0
+    repo: str = ""
+    busy: bool = False
+    unreadable: str = ""
+
+
+@dataclass(slots=True)
 class StatusReport:
     """What a memory holds and where it comes from.
 
@@ -173,6 +213,7 @@ class StatusReport:
         last_hook: the last event of an agent that was indexed; None when the log has none.
         failed_hook: the last one that was not.
         notes: what the user may want to do something about, a sentence each.
+        sharing: how this machine stands with memories that it publishes to.
     """
 
     statistics: MemoryStatistics
@@ -183,3 +224,4 @@ class StatusReport:
     last_hook: HookRun | None = None
     failed_hook: HookRun | None = None
     notes: list[str] = field(default_factory=list)
+    sharing: list[Standing] = field(default_factory=list)

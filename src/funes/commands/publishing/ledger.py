@@ -85,13 +85,14 @@ class Ledger:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(self.folder / STATE, (json.dumps(asdict(state), indent=1) + "\n").encode())
 
-    def succeed(self, state: PushState, version: str, rows: Digests, held: list[HeldBack]) -> None:
+    def succeed(self, state: PushState, version: str, rows: Digests, passages: int, held: list[HeldBack]) -> None:
         """Note a push that reached the memory.
 
         Args:
             state: as it was; changed and saved.
             version: what the memory's version is called now.
             rows: digests of this machine's rows that are there now.
+            passages: how many of them are passages.
             held: what was held back.
         """
         import io
@@ -102,7 +103,7 @@ class Ledger:
         np.save(stream, np.unique(rows))
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(self.folder / PUBLISHED, stream.getvalue())
-        state.time, state.version, state.published = now(), version, len(rows)
+        state.time, state.version, state.published = now(), version, passages
         state.held, state.held_back = len(held), [asdict(block) for block in held[:HELD_KEPT]]
         state.failed = state.error = ""
         self.save(state)

@@ -48,6 +48,7 @@ class Holdings:
         vectors: digest of the id of each passage that has a vector.
         sessions: their ids.
         titles: for each session the time of its newest header row.
+        doubled: whether a row or a vector is there twice.
     """
 
     rows: Digests = field(default_factory=lambda: np.zeros(0, np.uint64))
@@ -55,6 +56,7 @@ class Holdings:
     vectors: Digests = field(default_factory=lambda: np.zeros(0, np.uint64))
     sessions: frozenset[str] = frozenset()
     titles: dict[str, datetime | None] = field(default_factory=dict)
+    doubled: bool = False
 
     @property
     def empty(self) -> bool:
@@ -79,7 +81,9 @@ class Holdings:
             if kind != SESSION_TYPE and offset != REFERENCE
         ]
         passages = {session for session, kind in zip(sessions, kinds, strict=True) if kind != SESSION_TYPE}
-        return cls(digests(ids, sessions), digests(own), digests(vector_ids), frozenset(passages), titles)
+        rows_there, vectors = digests(ids, sessions), digests(vector_ids)
+        doubled = len(np.unique(rows_there)) < len(rows_there) or len(np.unique(vectors)) < len(vectors)
+        return cls(rows_there, digests(own), vectors, frozenset(passages), titles, doubled)
 
 
 class Catalogue:
@@ -141,6 +145,10 @@ class Catalogue:
     def common(self, there: Holdings) -> int:
         """Count the passages that both memories contain."""
         return int(np.isin(np.unique(self.passages[~self._title]), there.texts).sum())
+
+    def passages_among(self, rows: Digests) -> int:
+        """Count the passages, titles left out, among rows given by their digests."""
+        return int((np.isin(self.rows, rows) & ~self._title).sum())
 
     def blocks_of(self, places: Places) -> dict[Block, list[int]]:
         """Group rows with all the other rows of their blocks: for each block its rows in the order of its splits."""

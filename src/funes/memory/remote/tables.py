@@ -30,17 +30,27 @@ class Tables:
         location: folder or address of the memory.
         present: which of the two tables are there.
         options: storage options for an object store.
+        store: whether it is in one, where others may write at any time.
 
     Attributes:
         chunks, vectors: the datasets, None where there is none yet.
+        crossed: whether somebody else wrote between looking and appending.
     """
 
     def __init__(
-        self, label: str, location: str, present: Iterable[str], options: Mapping[str, str] | None = None
+        self,
+        label: str,
+        location: str,
+        present: Iterable[str],
+        options: Mapping[str, str] | None = None,
+        *,
+        store: bool = False,
     ) -> None:
         self.label = label
         self.location = location.rstrip("/")
         self.options = dict(options or {})
+        self.store = store
+        self.crossed = False
         there = set(present)
         self.chunks = self._open(CHUNKS) if CHUNKS in there else None
         self.vectors = self._open(VECTORS) if VECTORS in there else None
@@ -65,7 +75,17 @@ class Tables:
             )
 
     def holdings(self) -> Holdings:
-        """Take stock of what is there."""
+        """Take stock of what is there.
+
+        What two writers of a store left twice there, because one was killed before it had cleared up, is cleared up.
+        """
+        held = self._holdings()
+        if held.doubled and self.store:
+            self.remove_twice_stored()
+            held = self._holdings()
+        return held
+
+    def _holdings(self) -> Holdings:
         if self.chunks is None:
             return Holdings()
         keys = self.chunks.to_table(columns=list(KEY_COLUMNS))
@@ -77,8 +97,8 @@ class Tables:
     def append_rows(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Append rows to the chunks table in one commit, making the table if there is none."""
         if self.chunks is None:
-            # The word index is made first, so that no reader ever meets rows without its way to cut words.
             self.chunks = self._create(CHUNKS, chunks_schema())
+            # The word index is made first, so that no reader ever meets rows without its way to cut words.
             index_chunks(self.chunks)
         self.chunks = self._append(self.chunks, chunks_schema(), batches)
 
@@ -109,7 +129,7 @@ class Tables:
             self._tidy(self.vectors, compact, alone)
         if compact:
             self._merge_indexes()
-            self._reopen()
+            self.reopen()
             for table in (self.chunks, self.vectors):
                 if table is not None:
                     self._tidy(table, compact, alone)
@@ -120,7 +140,7 @@ class Tables:
         Whoever looks keeps the same one, so that two may do this at once. Returns the number of rows removed.
         """
         removed = 0
-        self._reopen()
+        self.reopen()
         if self.chunks is not None:
             rows = self.chunks.scanner(columns=["id", "session_id"], with_row_id=True).to_table()
             keys = digests(rows.column("id").to_pylist(), rows.column("session_id").to_pylist())
@@ -135,6 +155,16 @@ class Tables:
     def versions(self) -> tuple[int, int]:
         """Versions of the two tables, 0 for one that is not there."""
         return tuple(0 if table is None else int(table.version) for table in (self.chunks, self.vectors))  # type: ignore[return-value]
+
+    def bytes_held(self) -> int:
+        """Bytes of the data files and indexes of the open versions."""
+        total = 0
+        for table in (self.chunks, self.vectors):
+            if table is not None:
+                files = [file for fragment in table.get_fragments() for file in fragment.data_files()]
+                total += sum(int(file.file_size_bytes or 0) for file in files)
+                total += sum(int(index.total_size_bytes or 0) for index in table.describe_indices())
+        return total
 
     def path(self, name: str) -> str:
         """Address of a table or file of the memory."""
@@ -153,7 +183,8 @@ class Tables:
             if table is not None:
                 table.optimize.optimize_indices(num_indices_to_merge=len(table.describe_indices()) + 64)
 
-    def _reopen(self) -> None:
+    def reopen(self) -> None:
+        """Move on to the newest versions."""
         self.chunks = self._open(CHUNKS) if self.chunks is not None else None
         self.vectors = self._open(VECTORS) if self.vectors is not None else None
 
@@ -171,7 +202,10 @@ class Tables:
         import pyarrow as pa
 
         reader = pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in batches))
-        return lance_module().write_dataset(reader, table, mode="append", **self._options())
+        before = int(table.version)
+        table = lance_module().write_dataset(reader, table, mode="append", **self._options())
+        self.crossed = self.crossed or int(table.version) != before + 1
+        return table
 
     def _open(self, name: str) -> Any:
         return lance_module().dataset(self.path(name), **self._options())
