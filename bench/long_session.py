@@ -26,7 +26,9 @@ from handing_over import Prices, Tokens, Work, bootstrap, covered, queries, toke
 from hits import hits
 from tables import Table, parser, publish, start
 
-ARMS = ("nothing", "handoff", "compaction", "whole session", "recall")
+FEW = 3
+SPARING = f"recall, {FEW} hits"
+ARMS = ("nothing", "handoff", "compaction", "whole session", "recall", SPARING)
 ASKING = 40
 """Tokens of the request to write a handoff or a summary, and of a tool call around its arguments."""
 
@@ -65,14 +67,21 @@ def arms(bundle: Bundle, session: str, server: mcp_client.Server, work: Work) ->
         produced = Tokens(cache_write=ASKING, cache_read=tokens(session), output=tokens(text))
         read[name] = Reading(text, work.run(tokens(text)) - alone + produced, produced)
     read["whole session"] = Reading(session, work.run(tokens(session)) - alone, Tokens())
-    calls, answers = recalled(bundle, server)
     definitions = tokens(json.dumps(server.tools) + server.instructions)
-    read["recall"] = Reading("\n".join(answers), work.run(definitions, calls) - alone, Tokens())
+    for name, sparing in (("recall", False), (SPARING, True)):
+        calls, answers = recalled(bundle, server, sparing)
+        read[name] = Reading("\n".join(answers), work.run(definitions, calls) - alone, Tokens())
     return read
 
 
-def recalled(bundle: Bundle, server: mcp_client.Server) -> tuple[list[tuple[float, float]], list[str]]:
-    """Ask as the task suggests, and read around the best hit of each question.
+def recalled(bundle: Bundle, server: mcp_client.Server, sparing: bool) -> tuple[list[tuple[float, float]], list[str]]:
+    """Ask as the task suggests.
+
+    Args:
+        bundle: whose task it is.
+        server: serves the memory.
+        sparing: take few hits without neighbours and read nothing more; else read around the best hit of each
+            question.
 
     Returns:
         Tokens of each call and its result, and the results.
@@ -86,8 +95,10 @@ def recalled(bundle: Bundle, server: mcp_client.Server) -> tuple[list[tuple[floa
         return answer
 
     for query in queries(bundle.task):
-        best = hits(call("recall", query=query))[:1]
-        reads += [(hit.session, hit.turn) for hit in best]
+        if sparing:
+            call("recall", query=query, k=FEW, neighbors=0)
+        else:
+            reads += [(hit.session, hit.turn) for hit in hits(call("recall", query=query))[:1]]
     for session, turn in dict.fromkeys(reads):
         call("get", session=session, turn=turn, window=1)
     return calls, answers
@@ -159,23 +170,39 @@ def by_chance(bundles: Sequence[Bundle], read: Sequence[dict[str, Reading]], arm
     return found / total
 
 
+def break_even(read: Sequence[dict[str, Reading]], prices: Prices, arm: str) -> float:
+    """How many handoffs can be written for what an arm costs, when one of them is read."""
+    paid = sum(one[arm].paid.cost(prices) for one in read)
+    writing = sum(one["handoff"].produced.cost(prices) for one in read)
+    reading = sum(one["handoff"].paid.cost(prices) for one in read) - writing
+    return (paid - reading) / writing
+
+
 def conditions(bundles: Sequence[Bundle], sizes: Sequence[float], memory: str, work: Work, prices: Prices) -> list[str]:
     """What a reader of the table has to know."""
-    return [
-        f"{len(bundles)} bundles, {sum(len(bundle.facts) for bundle in bundles)} facts; sessions of "
-        f"{min(sizes):,.0f} to {max(sizes):,.0f} tokens ({sum(sizes) / len(sizes):,.0f} on average, thinking left out); "
-        "4 characters are counted as a token. Independent facts are what questions of the retrieval set ask for, "
-        "which others wrote; the rest, the tasks, handoffs and summaries are the benchmark author's.",
+    material = (
+        f"{len(bundles)} bundles, {sum(len(bundle.facts) for bundle in bundles)} facts; sessions of {min(sizes):,.0f} "
+        f"to {max(sizes):,.0f} tokens ({sum(sizes) / len(sizes):,.0f} on average, thinking left out); 4 characters are "
+        "counted as a token. Independent facts are what questions of the retrieval set ask for, which others wrote; "
+        "the rest, the tasks, handoffs and summaries are the benchmark author's."
+    )
+    priced = (
         f"The task: {work.base:,.0f} tokens of prompt, {work.requests} requests with {work.added:,.0f} tokens of tool "
-        f"results and {work.output:,.0f} of output each; every request reads what came before from the cache. Costs are "
-        f"in tokens of uncached input, with cache write {prices.cache_write}, cache read {prices.cache_read}, output "
-        f"{prices.output}, and only what an arm adds to the task alone.",
+        f"results and {work.output:,.0f} of output each; every request reads what came before from the cache. Costs "
+        f"are in tokens of uncached input, with cache write {prices.cache_write}, cache read {prices.cache_read}, "
+        f"output {prices.output}, and only what an arm adds to the task alone."
+    )
+    written = (
         "Handoff and compaction: reading the session once from the cache and writing the text, charged once; then the "
-        "text is in the prompt. Whole session: resumed with a cold cache.",
+        "text is in the prompt. Whole session: resumed with a cold cache."
+    )
+    recalling = (
         f"Recall: `funes mcp` over {memory}; tool definitions and instructions in every request; a question for the "
-        "topic and one for each sentence of the task, 8 hits each, then `get` with one turn on either side for the best "
-        "hit of each; each call is a request of its own.",
-    ]  # fmt: skip
+        "topic and one for each sentence of the task, 8 hits each, then `get` with one turn on either side for the "
+        f"best hit of each; each call is a request of its own. {SPARING.capitalize()}: the same questions, without "
+        "neighbours and without `get`."
+    )
+    return [material, priced, written, recalling]
 
 
 def main() -> None:
@@ -202,6 +229,13 @@ def main() -> None:
     shares = ", ".join(f"{arm} {100 * share:.0f} %" for arm, share in chance.items())
     result.conditions.append(f"By chance, facts of one bundle in what an arm reads for another: {shares}.")
     result.data["by_chance"] = chance
+    for arm in ("recall", SPARING):
+        written = break_even(read, prices, arm)
+        result.conditions.append(
+            f"{arm.capitalize()} costs what reading one handoff and writing {written:.1f} of them costs: it is cheaper "
+            "when fewer than one in so many of the sessions that get a handoff is ever gone on with."
+        )
+        result.data[f"break-even, {arm}"] = written
     publish(result, began, arguments)
     if arguments.facts:
         print()
