@@ -123,9 +123,19 @@ def passage_id(session: Session, turn: Turn, block: Block, text: str, block_idx:
         text: the block's text as it is stored (redacted).
         block_idx: the block's position in its turn.
     """
-    place = block.anchor or f"{session.id}\x1f{turn.uuid}\x1f{block_idx}"
-    place = "\x1f".join((session.harness, place, block.type, ""))
-    digest = hashlib.blake2b(place.encode("utf-8", "surrogatepass"), digest_size=12)
+    place = block.anchor or unanchored(session.id, turn.uuid, block_idx)
+    return passage_id_at(session.harness, place, block.type, text)
+
+
+def unanchored(session_id: str, turn_uuid: str, block_idx: int) -> str:
+    """What stands for the anchor of a block that has none: its place."""
+    return f"{session_id}\x1f{turn_uuid}\x1f{block_idx}"
+
+
+def passage_id_at(harness: str, place: str, block_type: str, text: str) -> str:
+    """Id of a whole block from its anchor, or from what stands for it."""
+    head = "\x1f".join((harness, place, block_type, ""))
+    digest = hashlib.blake2b(head.encode("utf-8", "surrogatepass"), digest_size=12)
     digest.update(text.encode("utf-8", "surrogatepass"))  # apart: a block may be tens of megabytes
     return digest.hexdigest()
 

@@ -155,6 +155,7 @@ class _Run:
         if not found.jobs and not new:
             return
         with MemoryWriter(self.folder) as writer:
+            self.exclusions = Exclusions.load()  # a session may have been forgotten while this waited for the lock
             version = newest_version(self.folder)
             if not state.belongs_to(writer.identity, version):
                 state.adopt(writer.identity, UNKNOWN if version else 0)

@@ -139,6 +139,36 @@ class MemoryWriter:
             found.update(self._scan(["id"], condition).column("id").to_pylist())
         return found
 
+    def block_pieces(self, session_id: str, turn: str, block_idx: int, block_type: str) -> list[tuple[int, str]]:
+        """Read the `(offset, text)` of each chunk of a block as it was before this writer appended anything.
+
+        Args:
+            session_id: a session that contains it.
+            turn: uuid of the turn.
+            block_idx: its position in the turn.
+            block_type: its type; a block of another type at the place is not read.
+
+        Returns:
+            The chunks in order; nothing when the text of one of them is not stored.
+        """
+        self._open()
+        if self._before is None:
+            return []
+        condition = (
+            f"session_id = {quoted(session_id)} AND turn_uuid = {quoted(turn)} AND block_idx = {block_idx} "
+            f"AND block_type = {quoted(block_type)} AND seq >= 0"
+        )
+        rows = self._scan(["id", "split_idx", "text", "offset"], condition).sort_by("split_idx").to_pylist()
+        absent = [row["id"] for row in rows if row["text"] is None]
+        texts = {}
+        for start in range(0, len(absent), IDS_AT_ONCE):
+            condition = f"id IN ({quoted_list(absent[start : start + IDS_AT_ONCE])}) AND offset != {REFERENCE}"
+            texts.update({row["id"]: row for row in self._scan(["id", "text", "offset"], condition).to_pylist()})
+        whole = [texts.get(row["id"], row) for row in rows]
+        if any(row["text"] is None for row in whole):
+            return []
+        return [(row["offset"], row["text"]) for row in whole]
+
     def append(self, chunks: Sequence[Chunk]) -> None:
         """Append rows in one commit."""
         if chunks:

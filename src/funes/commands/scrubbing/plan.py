@@ -1,0 +1,239 @@
+"""What takes the place of rows in which credentials were found."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from funes.chunking import Chunk, passage_id_at, split_id, split_text, unanchored
+from funes.commands.scrubbing.blocks import Place, Scan, StoredBlock, with_texts
+from funes.commands.scrubbing.ids import TurnKey, ids_in_traces
+from funes.commands.stored import TraceChange
+from funes.memory.rewriting import ADDRESS
+from funes.memory.schema import CHUNK_COLUMNS, REFERENCE, SESSION_TYPE, header_row, quoted, quoted_list, table_to_chunks
+from funes.secrets.markers import same_but_markers
+
+if TYPE_CHECKING:
+    from funes.secrets import Redactor
+
+IDS_AT_ONCE = 1000
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a scrub does to the chunks table.
+
+    Attributes:
+        rows: by the address of a row, what takes its place; see `MemoryRewriter.replace`.
+        restamped: addresses of rows of which only the id of the secret rules changes.
+        fresh: ids of the new passages.
+        changes: what changes of each trace's counts, by source path.
+        removed_copies: blocks that went because their redacted text was stored beside them already.
+    """
+
+    rows: dict[int, list[Chunk]] = field(default_factory=dict)
+    restamped: set[int] = field(default_factory=set)
+    fresh: list[str] = field(default_factory=list)
+    changes: defaultdict[str, TraceChange] = field(default_factory=lambda: defaultdict(TraceChange))
+    removed_copies: int = 0
+
+
+@dataclass(slots=True)
+class Change:
+    """A block that has to change.
+
+    Attributes:
+        block: the block.
+        text: its redacted text, None for a block that goes.
+        counts: findings by rule.
+    """
+
+    block: StoredBlock
+    text: str | None
+    counts: Counter[str]
+
+
+def plan_blocks(plan: Plan, scan: Scan, blocks: list[StoredBlock], changes: list[Change], ruleset: str) -> None:
+    """Plan what takes the place of the rows of blocks.
+
+    Args:
+        plan: is added to.
+        scan: reads the table.
+        blocks: all blocks.
+        changes: those that change, and how.
+        ruleset: id of the secret rules that the new text was scanned with.
+    """
+    if not changes:
+        return
+    templates = _rows(scan, [change.block for change in changes])
+    known = _known_ids(scan, blocks, changes, templates)
+    new_ids = [known.get(id(change)) or _by_place(change, templates) for change in changes if change.text is not None]
+    holders = _holders(new_ids, blocks)
+    given = iter(new_ids)
+    for change in changes:
+        for place in change.block.places:
+            plan.rows.update({address: [] for address in place.addresses.values()})
+            _count(plan, place, templates, change)
+        if change.text is None:
+            continue
+        identifier = next(given)
+        pieces = split_text(change.text)
+        for place in change.block.places:
+            sessions = holders.setdefault(identifier, set())
+            if place.session in sessions:
+                plan.removed_copies += 1
+                continue
+            # The first place to have the passage stores it, the others refer to it.
+            rows = _new_rows(place, templates, identifier, pieces, ruleset, own=not sessions)
+            plan.rows[min(place.addresses.values())] = rows
+            if not sessions:
+                plan.fresh += [row.id for row in rows]
+            source = plan.changes[rows[0].source_path]
+            source.stored += 0 if sessions else len(rows)
+            source.copies += len(rows) if sessions else 0
+            sessions.add(place.session)
+
+
+def plan_titles(
+    plan: Plan, scan: Scan, redactor: Redactor, ruleset: str, *, stale: bool, restamp: bool
+) -> tuple[int, Counter[str]]:
+    """Plan the same for the header rows of sessions, of which only the newest one of each counts.
+
+    Args:
+        plan: is added to.
+        scan: reads the table.
+        redactor: scans.
+        ruleset: its id.
+        stale: only rows with another id.
+        restamp: whether clean rows get the id.
+
+    Returns:
+        The number of titles that change, and the findings by rule.
+    """
+    table = scan(CHUNK_COLUMNS, f"block_type = {quoted(SESSION_TYPE)}")
+    headers = list(zip(table.column(ADDRESS).to_pylist(), table_to_chunks(table), strict=True))
+    newest = {header.session_id: address for address, header in headers}
+    counts: Counter[str] = Counter()
+    changed = 0
+    for address, header in headers:
+        if stale and header.ruleset == ruleset:
+            continue
+        found = redactor.redact(header.text or "")
+        if newest[header.session_id] != address:
+            if found.counts or header.ruleset != ruleset:
+                plan.rows[address] = []
+        elif found.counts:
+            plan.rows[address] = [_with_title(header, found.text or "", ruleset)]
+            plan.changes[header.source_path].forget_place = True
+            changed += 1
+            counts += found.counts
+        elif restamp and header.ruleset != ruleset:
+            plan.restamped.add(address)
+    return changed, counts
+
+
+def _with_title(header: Chunk, title: str, ruleset: str) -> Chunk:
+    return header_row(
+        session_id=header.session_id,
+        harness=header.harness,
+        title=title,
+        parent_id=header.parent_uuid,
+        kind=header.origin,
+        workdir=header.workdir,
+        repo=header.repo,
+        branch=header.branch,
+        source_path=header.source_path,
+        ts=header.ts,
+        ruleset=ruleset,
+    )
+
+
+def _rows(scan: Scan, blocks: Iterable[StoredBlock]) -> dict[int, Chunk]:
+    """Rows of blocks by address, without their text."""
+    columns = [name for name in CHUNK_COLUMNS if name != "text"]
+    ids = list(dict.fromkeys(identifier for block in blocks for identifier in block.ids.values()))
+    found: dict[int, Chunk] = {}
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        table = scan(columns, f"id IN ({quoted_list(ids[start : start + IDS_AT_ONCE])})")
+        found.update(zip(table.column(ADDRESS).to_pylist(), table_to_chunks(table), strict=True))
+    return found
+
+
+def _known_ids(
+    scan: Scan, blocks: list[StoredBlock], changes: list[Change], templates: Mapping[int, Chunk]
+) -> dict[int, str]:
+    """Ids of changed blocks that their trace tells, or a block of the same turn that has the redacted text already."""
+    turns = {(place.session, place.turn) for change in changes for place in change.block.places}
+    sources = sorted({row.source_path for row in templates.values()})
+    told = dict(ids_in_traces(sources, turns))
+    changing = {id(change.block) for change in changes}
+    beside = [block for block in blocks if id(block) not in changing and _turns(block) & turns]
+    for block, text in with_texts(scan, beside):
+        for place in block.places:
+            told[place.session, place.turn, place.block_type, same_but_markers(text)] = block.ids[min(block.ids)]
+    found = {}
+    for change in changes:
+        for place in change.block.places:
+            key = (place.session, place.turn, place.block_type, same_but_markers(change.text or ""))
+            if change.text is not None and key in told:
+                found[id(change)] = told[key]
+                break
+    return found
+
+
+def _turns(block: StoredBlock) -> set[TurnKey]:
+    return {(place.session, place.turn) for place in block.places}
+
+
+def _by_place(change: Change, templates: Mapping[int, Chunk]) -> str:
+    """Id of a block whose trace is gone."""
+    place = change.block.places[0]
+    harness = templates[min(place.addresses.values())].harness
+    anchor = unanchored(place.session, place.turn, place.block_idx)
+    return passage_id_at(harness, anchor, place.block_type, change.text or "")
+
+
+def _holders(ids: list[str], blocks: list[StoredBlock]) -> dict[str, set[str]]:
+    """Which of the new ids are stored already, and the sessions that have them."""
+    stored = {identifier: block for block in blocks for identifier in block.ids.values()}
+    return {
+        identifier: {place.session for place in stored[identifier].places} for identifier in ids if identifier in stored
+    }
+
+
+def _new_rows(
+    place: Place,
+    templates: Mapping[int, Chunk],
+    identifier: str,
+    pieces: list[tuple[int, str]],
+    ruleset: str,
+    *,
+    own: bool,
+) -> list[Chunk]:
+    template = templates[min(place.addresses.values())]
+    return [
+        replace(
+            template,
+            id=split_id(identifier, split_idx),
+            text=piece if own else None,
+            split_idx=split_idx,
+            offset=offset if own else REFERENCE,
+            ruleset=ruleset,
+        )
+        for split_idx, (offset, piece) in enumerate(pieces)
+    ]
+
+
+def _count(plan: Plan, place: Place, templates: Mapping[int, Chunk], change: Change) -> None:
+    """Count what goes of a place."""
+    source = plan.changes[templates[min(place.addresses.values())].source_path]
+    source.forget_place = True
+    source.stored -= len(place.owned)
+    source.copies -= len(place.ids) - len(place.owned)
+    if place is change.block.places[0]:
+        if change.text is None:
+            source.skipped[f"credentials could not be removed: {next(iter(change.counts)).partition(': ')[2]}"] += 1
+        else:
+            source.redactions += change.counts
