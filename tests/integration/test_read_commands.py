@@ -312,22 +312,3 @@ def test_a_terminal_gets_the_human_layout(home):
     assert "→ get".encode() not in shown
     piped = subprocess.run(command, env=env, capture_output=True, check=True)
     assert f"  → get {PARSER} --memory local\nParser rewrite\n".encode() in piped.stdout
-
-
-def test_a_memory_made_with_another_model_is_searched_by_words(run, monkeypatch):
-    from types import SimpleNamespace
-
-    from funes.commands.opened import OpenMemory
-    from funes.memory.reader import MemoryReader
-
-    monkeypatch.setattr(MemoryReader, "model", "BAAI/bge-small-en-v1.5")
-    monkeypatch.setattr(
-        OpenMemory, "encoder", lambda self: SimpleNamespace(model_id="sentence-transformers/all-MiniLM-L6-v2")
-    )
-    code, out, err = run("recall", "streaming parser")
-    assert code == 0
-    assert PARSER in out
-    assert (
-        err
-        == "note: the vectors of this memory were made with BAAI/bge-small-en-v1.5, so this searches by words only\n"
-    )

@@ -9,11 +9,21 @@ from typing import Any, TypeVar
 import click
 
 from funes.commands.filtering import BLOCK_TYPES, ROLES
+from funes.commands.opened import OpenMemory
 
 NOTHING_FOUND = 3
+LONG_DOWNLOAD = 5_000_000
+"""Bytes of a download that is announced where there is no terminal to show its progress."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-memory = click.option("--memory", metavar="local|PATH", default=None, help="Which memory to read. [default: local]")
+memory = click.option(
+    "--memory",
+    metavar="MEMORY",
+    default=None,
+    help="Which memory to read: local, a folder, <org>/<name> on the Hub, an s3://, gs:// or az:// address. "
+    "[default: local]",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 fail_empty = click.option("--fail-empty", is_flag=True, help="Exit with 3 when nothing is found.")
 output_format = click.option(
@@ -63,3 +73,33 @@ def tell(notes: list[str]) -> None:
 
     for note in notes:
         click.echo(f"note: {one_line(note)}", err=True)
+
+
+def opened(memory: str | None) -> OpenMemory:
+    """The memory that an option names, with a bar in the terminal when it has to be fetched."""
+    return OpenMemory(memory, told=_Fetching())
+
+
+class _Fetching:
+    """Shows how far a download is: a bar in a terminal, else one line when it will take a while."""
+
+    def __init__(self) -> None:
+        self._progress: Any = None
+        self._done = 0
+        self._begun = False
+
+    def __call__(self, done: int, total: int) -> None:
+        from funes.ui.progress import terminal_progress
+
+        if not self._begun:
+            self._begun = True
+            self._progress = terminal_progress()
+            if self._progress is not None:
+                self._progress.start("fetch", total)
+            elif total >= LONG_DOWNLOAD:
+                click.echo(f"note: fetching {total / 1e6:.0f} MB into the Hugging Face cache, once", err=True)
+        if self._progress is not None:
+            self._progress.advance(done - self._done)
+            self._done = done
+            if done >= total:
+                self._progress.finish()

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from funes.cli import options
-from funes.commands.opened import OpenMemory
 from funes.search.model import DEFAULT_CANDIDATES, DEFAULT_K, DEFAULT_NEIGHBORS, Rerank
 
 
@@ -63,7 +62,7 @@ def recall(
         where=make_filter(**conditions),
         rerank=rerank,
     )
-    opened = OpenMemory(memory)
+    opened = options.opened(memory)
     result = run_recall(opened, asked, recall_options)
     label = opened.label()
     if as_json:
@@ -115,9 +114,9 @@ def get(
 
     person = options.for_person(output_format)
     enough = None if as_json or person else GET_CHARACTERS
-    reading = run_get(
-        OpenMemory(memory), session, turn, first=first, last=last, window=window, offset=offset, enough=enough
-    )
+    opened = options.opened(memory)
+    reading = run_get(opened, session, turn, first=first, last=last, window=window, offset=offset, enough=enough)
+    options.tell(opened.notes)
     if as_json:
         from funes.ui.json_output import dumps, reading_json
 
@@ -145,7 +144,9 @@ def sessions(
     from funes.commands.filtering import make_filter
     from funes.commands.sessions import sessions as run_sessions
 
-    listing = run_sessions(OpenMemory(memory), make_filter(**conditions), limit)
+    opened = options.opened(memory)
+    listing = run_sessions(opened, make_filter(**conditions), limit)
+    options.tell(opened.notes)
     if as_json:
         from funes.ui.json_output import dumps, sessions_json
 
@@ -183,7 +184,9 @@ def scan(
     """Find an exact text in one session: `funes scan 1a2b3c4d "ECONNRESET"`."""
     from funes.commands.scan import scan as run_scan
 
-    result = run_scan(OpenMemory(memory), session, literal, ignore_case=ignore_case, limit=limit)
+    opened = options.opened(memory)
+    result = run_scan(opened, session, literal, ignore_case=ignore_case, limit=limit)
+    options.tell(opened.notes)
     if as_json:
         from funes.ui.json_output import dumps, scan_json
 
@@ -208,7 +211,9 @@ def status(memory: str | None, as_json: bool, output_format: str | None) -> int:
     from funes.commands.status import status as run_status
     from funes.ui import status_text as layouts
 
-    report = run_status(OpenMemory(memory))
+    opened = options.opened(memory)
+    report = run_status(opened)
+    options.tell(opened.notes)
     if as_json:
         from funes.ui.json_output import dumps
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from funes.errors import CorruptMemoryError, FunesError, ModelMissingError
+from funes.errors import CorruptMemoryError, FunesError, ModelMissingError, NoMemoryError
+from funes.memory.uri import LOCAL, resolve
 
 if TYPE_CHECKING:
     from funes.memory.reader import MemoryReader
@@ -19,11 +22,27 @@ class OpenMemory:
     """One memory for reading.
 
     Args:
-        location: None or `local`, or a path.
+        location: what `memory.uri.resolve` takes.
+        fresh_for: seconds after which a memory elsewhere is looked at for something newer; by default it is looked at
+            once.
+        stands_in: whether the local memory stands in for one elsewhere that cannot be reached and is not in the cache.
+        told: told how many bytes of how many of a download are there.
     """
 
-    def __init__(self, location: str | None = None) -> None:
+    def __init__(
+        self,
+        location: str | None = None,
+        *,
+        fresh_for: float = math.inf,
+        stands_in: bool = False,
+        told: Callable[[int, int], None] | None = None,
+    ) -> None:
         self.location = location
+        self._place = resolve(location)
+        self._fresh_for = fresh_for
+        self._stands_in = stands_in
+        self._told = told
+        self._looked = -math.inf
         self._reader: MemoryReader | None = None
         self._encoder: Encoder | None = None
         self._cross_encoder: CrossEncoder | None = None
@@ -34,7 +53,13 @@ class OpenMemory:
         Raises:
             NoMemoryError: when there is no memory at the place yet.
             CorruptMemoryError: when it cannot be read.
+            RemoteError: when the place cannot be reached, or not without more rights.
         """
+        if self._place.kind in ("hub", "store"):
+            if self._reader is None or time.monotonic() - self._looked >= self._fresh_for:
+                self._reader = self._look_elsewhere()
+                self._looked = time.monotonic()
+            return self._reader
         if self._reader is not None:
             try:
                 self._reader.refresh()
@@ -46,6 +71,40 @@ class OpenMemory:
 
             self._reader = MemoryReader.open(self.location)
         return self._reader
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know about what was opened."""
+        return [self._reader.note] if self._reader is not None and self._reader.note else []
+
+    @property
+    def stand_in(self) -> str | None:
+        """Name of the memory that stands in for the one that was asked for, None when none does."""
+        if self._place.kind == "local" or self._reader is None or self._reader.label != LOCAL:
+            return None
+        return LOCAL
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other people may have written what was read."""
+        return self._place.kind in ("hub", "store") and self.stand_in is None
+
+    def _look_elsewhere(self) -> MemoryReader:
+        """A reader of the newest version; the open one when that is it."""
+        from funes.memory.reader import MemoryReader
+        from funes.memory.remote.faults import RemoteBusyError, RemoteUnreachableError
+
+        try:
+            return MemoryReader.open(self.location, told=self._told, opened=self._reader)
+        except (RemoteUnreachableError, RemoteBusyError) as fault:
+            if not self._stands_in:
+                raise
+            try:
+                reader = MemoryReader.open()
+            except NoMemoryError:
+                raise fault from None
+            reader.note = f"{fault.message.rstrip('.')}; these passages are from the local memory instead"
+            return reader
 
     def label(self) -> str:
         """What the user calls the memory."""

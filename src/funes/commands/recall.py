@@ -48,7 +48,7 @@ def recall(memory: OpenMemory, query: str, options: RecallOptions) -> RecallResu
     encoder, note = _usable_encoder(memory)
     cross_encoder, fault = _usable_cross_encoder(memory, options)
     result = search(reader, encoder, query, options, cross_encoder)
-    result.notes += notes + [one for one in (note, fault) if one]
+    result.notes += [*memory.notes, *notes, *(one for one in (note, fault) if one)]
     if not result.hits and where.sql() and not reader.sessions(where, limit=1):
         result.notes.append("no passage meets the filters; leave some out")
     return result

@@ -21,7 +21,7 @@ from funes import __version__
 from funes.errors import FunesError
 from funes.mcp import protocol
 from funes.mcp.protocol import Message, RpcError
-from funes.mcp.tools import INSTRUCTIONS, TOOLS, Tools
+from funes.mcp.tools import TOOLS, Tools, instructions
 
 SERVER = {"name": "funes", "title": "funes memory", "version": __version__}
 LONGEST_LINE = 16 * 1024 * 1024
@@ -79,6 +79,7 @@ class Server:
         self._answers = answers
         self._writing = threading.Lock()
         self._tools = Tools(location)
+        self._instructions = instructions(location)
         self._version: str | None = None
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._open: dict[Any, _Call] = {}
@@ -143,9 +144,9 @@ class Server:
     def _answer(self, method: str, params: Message, version: str | None) -> Message:
         if method == "initialize":
             self._version = protocol.negotiate(params.get("protocolVersion"))
-            return protocol.initialize_result(self._version, SERVER, INSTRUCTIONS)
+            return protocol.initialize_result(self._version, SERVER, self._instructions)
         if method == "server/discover":
-            return protocol.completed(protocol.discover_result(SERVER, INSTRUCTIONS), cacheable=True)
+            return protocol.completed(protocol.discover_result(SERVER, self._instructions), cacheable=True)
         if method == "ping":
             return protocol.completed({}) if version else {}
         if method == "tools/list":

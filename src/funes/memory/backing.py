@@ -8,12 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from funes.errors import CorruptMemoryError, FunesError, NoMemoryError
+from funes.errors import FunesError
 from funes.memory.counts import PieceCounts
 from funes.memory.identity import manifest_version
 from funes.memory.lance import corrupt, lance_module
-from funes.memory.schema import CHUNKS
-from funes.memory.uri import MemoryPlace
 
 
 class Backing(Protocol):
@@ -104,21 +102,3 @@ class FolderBacking:
 
     def _manifests(self, table: str) -> list[Path]:
         return [path for path in (self.folder / table / "_versions").glob("*") if manifest_version(path.name)]
-
-
-def nothing_there(place: MemoryPlace, backing: Backing) -> FunesError:
-    """The error for a place without a version of the chunks table."""
-    if place.kind != "store" and any((backing.folder / CHUNKS).rglob("*.lance")):
-        return CorruptMemoryError(
-            f"The memory in {backing.where} is damaged: its table has data but no version of it; "
-            "move that folder away and run `funes index` to build it again from the traces."
-        )
-    if place.kind == "local":
-        return NoMemoryError(
-            f"There is no memory in {backing.where} yet; run `funes index` to make one from this machine's sessions."
-        )
-    if place.kind == "store":
-        return NoMemoryError(f"There is no memory at {place.label}: it has no {CHUNKS}.")
-    return NoMemoryError(
-        f"There is no memory in {backing.where}; name the folder of one, or run `funes index` to make a local one."
-    )

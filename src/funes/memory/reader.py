@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from funes.chunking import Chunk
 from funes.errors import CorruptMemoryError
-from funes.memory.backing import Backing, FolderBacking, nothing_there
+from funes.memory.backing import Backing, FolderBacking
 from funes.memory.counts import PieceCounts, count_pieces
 from funes.memory.filters import Filter
 from funes.memory.handle import TableHandle
+from funes.memory.opening import nothing_there, reach
 from funes.memory.outline import Outline, read_outlines
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
 from funes.memory.sessions import SessionSummary, summarize
@@ -27,7 +28,7 @@ from funes.models.codes import BYTES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from funes.memory.remote.hub import HubClient, Told
+    from funes.memory.remote.hub import Told
 
 IDS_AT_ONCE = 1000
 FLAT_VECTORS = 30_000
@@ -73,14 +74,14 @@ class MemoryReader:
 
     @classmethod
     def open(
-        cls, location: str | None = None, client: HubClient | None = None, told: Told | None = None
+        cls, location: str | None = None, *, told: Told | None = None, opened: MemoryReader | None = None
     ) -> MemoryReader:
         """Open a memory for reading.
 
         Args:
             location: what `memory.uri.resolve` takes.
-            client: the Hub; None for a new one.
             told: told how far a download is.
+            opened: a reader of the same memory, which is given back when it is at the newest version already.
 
         Raises:
             NoMemoryError: when there is nothing there yet.
@@ -88,22 +89,15 @@ class MemoryReader:
             RemoteError: when the place cannot be reached, or not without more rights.
         """
         place = resolve(location)
-        if place.kind == "hub":
-            from funes.memory.remote.hub import HubClient
-            from funes.memory.remote.snapshot import open_snapshot
-
-            snapshot = open_snapshot(place, client or HubClient(), told)
-            return cls(place.label, snapshot.folder, snapshot.note)
-        if place.kind == "store":
-            from funes.memory.remote.stores import StoreBacking
-
-            backing: Backing = StoreBacking(place)
-        else:
-            assert place.folder is not None
-            backing = FolderBacking(place.folder)
+        backing, note = reach(place, told)
+        if opened is not None and opened._backing.where == backing.where:
+            if place.kind != "hub":  # a snapshot never changes
+                opened.refresh()
+            opened.note = note
+            return opened
         if not backing.has(CHUNKS):
             raise nothing_there(place, backing)
-        return cls(place.label, backing)
+        return cls(place.label, backing, note)
 
     @property
     def version(self) -> tuple[int, int]:

@@ -26,13 +26,14 @@ def dumps(document: dict[str, Any]) -> str:
 
 def recall_json(result: RecallResult, label: str, query: str) -> dict[str, Any]:
     """Hits of a recall."""
-    return {"memory": label, "query": query, "notes": result.notes, "hits": [_hit(hit) for hit in result.hits]}
+    return {"memory": label, "query": query, "notes": result.notes, "hits": [_hit(hit, label) for hit in result.hits]}
 
 
-def _hit(hit: Hit) -> dict[str, Any]:
+def _hit(hit: Hit, label: str) -> dict[str, Any]:
     chunk = hit.chunk
     return {
         "id": chunk.id,
+        "memory": label,
         "score": round(hit.score, 6),
         "weak": hit.weak,
         "text": chunk.text,

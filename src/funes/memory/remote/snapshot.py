@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funes.errors import CorruptMemoryError, NoMemoryError
+from funes.errors import CorruptMemoryError, FunesError, NoMemoryError
+from funes.memory.backing import FolderBacking
 from funes.memory.counts import FILE as COUNTS
 from funes.memory.identity import FILE as IDENTITY
 from funes.memory.lance import is_lance_fault, lance_module
@@ -20,6 +21,7 @@ from funes.memory.uri import MemoryPlace
 
 if TYPE_CHECKING:
     from funes.memory.remote.hub import Told
+
 
 FURNITURE = frozenset({".gitattributes", ".gitignore", "README.md", "LICENSE"})
 
@@ -39,6 +41,26 @@ class Snapshot:
     commit: str
     cached: bool = False
     note: str = ""
+
+
+class SnapshotBacking(FolderBacking):
+    """The tables of a snapshot.
+
+    Args:
+        folder: its folder.
+        place: the memory that it is of.
+    """
+
+    def __init__(self, folder: Path, place: MemoryPlace) -> None:
+        super().__init__(folder)
+        self._place = place
+
+    def fault(self, error: BaseException) -> FunesError:
+        """Make the error for a fault of the storage."""
+        return CorruptMemoryError(
+            f"The copy of {self._place.label} in the cache is damaged; remove the folder {self.folder.parents[1]} and "
+            "run the command again to fetch it anew."
+        )
 
 
 def open_snapshot(place: MemoryPlace, client: HubClient, told: Told | None = None) -> Snapshot:
