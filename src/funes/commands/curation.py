@@ -49,11 +49,13 @@ class Candidate:
         session: what it is.
         extent: how far it reaches now.
         status: `included`, `excluded`, `pending` (never reviewed) or `grown` (pending, since it grew after its review).
+        reviewed: what was decided at its review, None when there was none.
     """
 
     session: SessionSummary
     extent: SessionExtent
     status: Status
+    reviewed: Decision | None = None
 
 
 def publishable(label: str) -> Selection | None:
@@ -142,11 +144,12 @@ def candidates(reader: MemoryReader, decisions: Decisions) -> list[Candidate]:
     wanted = decisions.repo.lower()
     sessions = [item for item in reader.sessions(Filter(repo=wanted)) if item.repo.lower() == wanted]
     extents = session_extents(reader.folder, [item.id for item in sessions])
-    return [
-        Candidate(item, extents[item.id], _status(decisions.sessions.get(item.id), extents[item.id]))
-        for item in sessions
-        if item.id in extents
-    ]
+    found = []
+    for item in sessions:
+        if (extent := extents.get(item.id)) is not None:
+            reviewed = decisions.sessions.get(item.id)
+            found.append(Candidate(item, extent, _status(reviewed, extent), reviewed))
+    return found
 
 
 def stop_curating(label: str) -> bool:

@@ -67,6 +67,44 @@ class Reading:
 
 
 @dataclass(slots=True)
+class SessionPreview:
+    """What to look at before a session is published.
+
+    Attributes:
+        prompts: time and text of what people said, in order.
+        redactions: credentials that were replaced in all of its text, by rule.
+    """
+
+    prompts: list[tuple[datetime | None, str]]
+    redactions: dict[str, int]
+
+
+@dataclass(slots=True)
+class ReviewItem:
+    """One session in a list to be reviewed.
+
+    Attributes:
+        id: the session.
+        status: `included`, `excluded`, `pending` or `grown`.
+        day: the day of its latest turn.
+        harness: its agent.
+        turns: number of its turns.
+        title: its title, or its first prompt.
+        about: further facts for the preview, a line each.
+        helpers: ids of its sub-agents' sessions.
+    """
+
+    id: str
+    status: str
+    day: str
+    harness: str
+    turns: int
+    title: str
+    about: list[str] = field(default_factory=list)
+    helpers: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Match:
     """One place where the text of `scan` stands.
 
