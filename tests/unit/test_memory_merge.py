@@ -1,4 +1,4 @@
-"""What another memory lacks: rows, text where it is, vectors, titles; and that merging in any order gives one result."""
+"""What another memory lacks: rows, texts, vectors, titles; and that merging in any order gives one result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from funes.memory.remote.folder_target import FolderTarget
 from funes.memory.remote.merge import Holdings
 from funes.memory.remote.publish import publish
 from funes.memory.remote.source import Source
-from funes.memory.schema import REFERENCE
 from funes.models.pinned import VECTORS_ID
 from tests.support.chunks import MOMENT
 from tests.support.sharing import Machine, reference, rows_in, texts_of, turn_rows, vectors_in

@@ -1,0 +1,427 @@
+"""`funes push` to a Hub: the real command and the real client against a local server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from funes.__main__ import main
+from funes.memory.reader import MemoryReader
+from funes.memory.remote.card import BEGIN
+from funes.memory.remote.hub import HubClient
+from funes.memory.remote.snapshot import open_snapshot
+from funes.memory.uri import resolve
+from tests.support.hub_faults import Fault
+from tests.support.hub_server import HubServer
+from tests.support.sharing import TOKEN, Machine, embed, rows_in, texts_of, turn_rows, vectors_in
+
+REPO = "acme/decisions"
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with HubServer(tmp_path / "hub") as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setenv("HF_TOKEN", server.token)
+        monkeypatch.setattr("funes.memory.remote.publish._FIRST_PAUSE", 0.001)
+        yield server
+
+
+@pytest.fixture
+def machines(tmp_path, monkeypatch):
+    """Two machines; the first is in use."""
+    one, two = Machine(tmp_path, "one"), Machine(tmp_path, "two")
+    one.use(monkeypatch)
+    return one, two
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def files(hub):
+    return hub.files(REPO)
+
+
+def commits(hub):
+    """Number of commits of the main branch."""
+    count, name = 0, hub.store.meta("dataset", REPO)["refs"]["main"]
+    while name:
+        count, name = count + 1, hub.store.commit("dataset", REPO, name)["parent"]
+    return count
+
+
+def snapshot():
+    return open_snapshot(resolve(REPO), HubClient()).folder
+
+
+def test_the_first_push_makes_a_private_repository(hub, machines, run):
+    machines[0].remember("a", ["We moved off the streaming parser.", "It held the file in memory."], title="Parser")
+    machines[0].remember("b", ["no vector yet"], vectors=False)
+    code, out, err = run("push", REPO)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].startswith(f"{REPO}: 2 passages of 1 session published, 2 with vectors, ")
+    assert "created: a private dataset repository" in out
+    assert "not published: 1 passages that have no vector yet" in out
+    assert hub.store.meta("dataset", REPO)["private"] is True
+    present = files(hub)
+    assert {"README.md", "memory.json", "piece-counts.npy"} <= set(present)
+    card = present["README.md"].decode()
+    assert "- agent-memory" in card
+    assert "| passages | 2 |" in card
+    # One version of each table, and nothing of other versions.
+    for table in ("chunks.lance", "vectors.lance"):
+        assert len([path for path in present if path.startswith(f"{table}/_versions/")]) == 1
+        assert not [path for path in present if path.startswith(f"{table}/_transactions/")]
+    assert commits(hub) == 2  # the Hub's own first one, and ours
+    assert [row.text for row in rows_in(snapshot())] == [
+        "We moved off the streaming parser.",
+        "It held the file in memory.",
+        "Parser",
+    ]
+
+
+def test_another_push_sends_what_is_new_and_nothing_twice(hub, machines, run):
+    one, _ = machines
+    one.remember("a", [f"turn {number} about the parser" for number in range(500)])
+    run("push", REPO)
+    before = set(files(hub))
+    hub.traffic.served.clear()
+    assert run("push", REPO)[1].startswith(f"{REPO}: nothing new to publish; it holds 500 passages")
+    assert hub.traffic.received == 0
+    one.remember("b", [f"news {number}" for number in range(20)])
+    hub.traffic.served.clear()
+    code, out, _ = run("push", REPO, "--json")
+    report = json.loads(out)
+    assert (code, report["rows"], report["vectors"], report["after"]) == (0, 20, 20, 520)
+    assert report["sent"] < 50_000
+    assert hub.traffic.received < report["sent"] + 20_000
+    now = set(files(hub))
+    data = {path for path in before if "/data/" in path}
+    assert data <= now
+    assert len({path for path in now if "/data/" in path}) == len(data) + 2
+    assert len(rows_in(snapshot())) == 520
+
+
+def test_two_machines_share_sessions_without_repeating_them(hub, machines, run, monkeypatch):
+    one, two = machines
+    one.remember("a", ["common", "only here"])
+    two.remember("a", ["common"])
+    two.remember("b", ["from the other machine"], title="Other")
+    run("push", REPO)
+    two.use(monkeypatch)
+    assert run("push", REPO)[0] == 0
+    folder = snapshot()
+    assert sorted((row.session_id, row.text) for row in rows_in(folder)) == [
+        ("a", "common"),
+        ("a", "only here"),
+        ("b", "Other"),
+        ("b", "from the other machine"),
+    ]
+    assert len(vectors_in(folder)) == 3
+    code, out, _ = run("recall", "other machine", "--memory", REPO, "-k", "3")
+    assert code == 0
+    assert "from the other machine" in out
+    assert texts_of(folder, "a") == ["common", "only here"]
+
+
+def test_a_memory_of_others_is_published_to_only_when_that_is_meant(hub, machines, run, monkeypatch):
+    one, two = machines
+    one.remember("a", ["theirs"])
+    run("push", REPO)
+    two.use(monkeypatch)
+    two.remember("b", ["mine"])
+    code, out, err = run("push", REPO)
+    assert (code, out) == (1, "")
+    assert err == (
+        f"funes: {REPO} holds 1 passages and none of them is in your memory, so it may be the wrong one; "
+        "add --yes if it is not.\n"
+    )
+    assert len(rows_in(snapshot())) == 1
+    assert run("push", REPO, "--yes")[0] == 0
+    two.remember("c", ["more of mine"])
+    assert run("push", REPO)[0] == 0  # it is known now
+    assert len(rows_in(snapshot())) == 3
+
+
+def test_somebody_at_the_terminal_is_asked(hub, machines, run, monkeypatch):
+    one, two = machines
+    one.remember("a", ["theirs"])
+    run("push", REPO)
+    two.use(monkeypatch)
+    two.remember("b", ["mine"])
+    questions = []
+
+    def confirmation(answer):
+        return lambda: lambda question: (questions.append(question), answer)[1]
+
+    monkeypatch.setattr("funes.cli.sharing.confirmation", confirmation(False))
+    assert run("push", REPO) == (1, "", "funes: Nothing was published.\n")
+    assert "none of them is in your memory. Publish to it all the same?" in questions[0]
+    monkeypatch.setattr("funes.cli.sharing.confirmation", confirmation(True))
+    assert run("push", REPO)[0] == 0
+    assert len(questions) == 2
+
+
+def test_a_credential_stays_here_and_all_of_it_is_code_2(hub, machines, run):
+    one, _ = machines
+    one.remember("a", ["clean", f"export GITHUB_TOKEN={TOKEN}"])
+    code, out, err = run("push", REPO)
+    assert (code, err) == (0, "")
+    assert "held back: 1 block with credentials: github-token 1" in out
+    assert TOKEN not in out
+    assert [row.text for row in rows_in(snapshot())] == ["clean"]
+    assert not any(TOKEN.encode() in data for data in files(hub).values())
+    hub.traffic.served.clear()
+    code, out, err = run("push", REPO)
+    assert (code, err) == (2, "")
+    assert out.startswith(f"{REPO}: nothing was published, all of it was held back\n")
+    assert hub.traffic.received == 0
+    code, out, _ = run("status", "--json")
+    assert json.loads(out)["sharing"][0]["held"] == 1
+    code, out, _ = run("status", REPO)
+    assert "would be held back: 1 block with credentials: github-token 1" in out
+    assert "not published: 0 passages" in out
+
+
+def test_chosen_sessions_and_passages_without_vectors(hub, machines, run):
+    one, _ = machines
+    for name in ("aaaa-1", "aaaa-2", "bbbb-1"):
+        one.remember(name, [f"of {name}"], vectors=False)
+    assert run("push", REPO)[1].startswith(f"{REPO}: nothing new to publish")
+    code, _, err = run("push", REPO, "--words", "--sessions", "aaaa")
+    assert code == 1
+    assert "is the beginning of several session ids" in err
+    assert run("push", REPO, "--words", "--sessions", "aaaa-2", "bbbb")[0] == 0
+    assert {row.session_id for row in rows_in(snapshot())} == {"aaaa-2", "bbbb-1"}
+    embed(one.memory, [row.id for row in rows_in(one.memory)])
+    report = json.loads(run("push", REPO, "--json")[1])
+    assert (report["rows"], report["vectors"]) == (1, 3)
+    code, _, err = run("push", REPO, "more")
+    assert code == 1
+    assert "unexpected extra argument (more)" in err
+
+
+def test_a_readme_of_somebody_s_own_stays(hub, machines, run):
+    hub.publish(REPO, {"README.md": b"# Ours\n\nWritten by hand.\n"})
+    machines[0].remember("a", ["words"])
+    assert run("push", REPO)[0] == 0
+    assert files(hub)["README.md"] == b"# Ours\n\nWritten by hand.\n"
+    assert hub.store.meta("dataset", REPO)["private"] is True
+
+
+def test_the_card_is_kept_up_to_date(hub, machines, run):
+    one, _ = machines
+    one.remember("a", ["words"])
+    run("push", REPO)
+    edited = files(hub)["README.md"].replace(b"# decisions", b"# What we decided")
+    HubClient().commit(REPO, HubClient().head(REPO), {"README.md": edited}, [], "By hand")
+    one.remember("b", ["more"])
+    run("push", REPO)
+    card = files(hub)["README.md"].decode()
+    assert "# What we decided" in card
+    assert "| passages | 2 |" in card.partition(BEGIN)[2]
+
+
+@pytest.mark.parametrize("others", [{"train.parquet": b"PAR1"}, {"data/a.jsonl": b"{}"}, {"other.lance/x": b"?"}])
+def test_a_dataset_of_another_kind_is_left_alone(hub, machines, run, others):
+    hub.publish(REPO, {"README.md": b"# A dataset", **others})
+    machines[0].remember("a", ["words"])
+    code, _, err = run("push", REPO, "--yes")
+    assert code == 1
+    assert err.startswith(f"funes: {REPO} is no memory and not empty (it holds {next(iter(others))});")
+    assert "chunks.lance" not in " ".join(files(hub))
+
+
+def test_a_memory_of_another_model_or_program_is_left_alone(hub, machines, run, tmp_path, monkeypatch):
+    one, two = machines
+    one.remember("a", ["words"])
+    monkeypatch.setattr("tests.support.sharing.VECTORS_ID", "another/model")
+    two.remember("b", ["words"])
+    hub.publish(REPO, {str(path.relative_to(two.memory)): path for path in two.memory.rglob("*") if path.is_file()})
+    code, _, err = run("push", REPO, "--yes")
+    assert code == 1
+    assert err.startswith(f"funes: The vectors of {REPO} were made with another/model and yours with ")
+    import lance
+    import pyarrow as pa
+
+    rows = {name: ["x"] for name in ("id", "text", "session_id", "turn_uuid", "block_type")}
+    lance.write_dataset(pa.table(rows | {"vector": [[0.0]]}), str(tmp_path / "rust" / "chunks.lance"))
+    other = tmp_path / "rust"
+    hub.publish(REPO, {str(path.relative_to(other)): path for path in other.rglob("*") if path.is_file()})
+    code, _, err = run("push", REPO, "--yes")
+    assert code == 1
+    assert err.startswith(f"funes: {REPO} was made by another program (its table has no column ")
+
+
+def test_compacting_merges_what_many_pushes_left(hub, machines, run):
+    one, _ = machines
+    for number in range(6):
+        one.remember(f"s{number}", [f"words of session {number}"])
+        run("push", REPO)
+    many = [path for path in files(hub) if "/data/" in path]
+    assert len(many) == 12
+    code, out, _ = run("push", REPO, "--compact")
+    assert code == 0
+    assert out.startswith(f"{REPO}: merged and indexed")
+    assert len([path for path in files(hub) if "/data/" in path]) == 2
+    assert len(rows_in(snapshot())) == 6
+    assert "words of session 4" in run("recall", "session 4", "--memory", REPO, "-k", "6")[1]
+
+
+def test_a_conflict_in_a_loop_ends_in_a_sentence(hub, machines, run, monkeypatch):
+    monkeypatch.setattr("funes.memory.remote.publish.ATTEMPTS", 4)
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", status=412))
+    before = HubClient().head(REPO)
+    code, out, err = run("push", REPO)
+    assert (code, out) == (1, "")
+    assert "was changed by somebody else in the meantime; run the command again." in err
+    assert hub.traffic.count(f"POST /api/datasets/{REPO}/commit/") == 5
+    assert HubClient().head(REPO) == before
+    assert json.loads(run("status", "--json")[1])["sharing"][0]["error"].endswith("run the command again.")
+    hub.faults.clear()
+    assert run("push", REPO)[0] == 0
+    assert json.loads(run("status", "--json")[1])["sharing"][0]["error"] == ""
+
+
+def test_two_conflicts_are_got_over(hub, machines, run):
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", status=412, times=2))
+    code, out, _ = run("push", REPO)
+    assert code == 0
+    assert "tried 3 times, because others published meanwhile" in out
+    assert len(rows_in(snapshot())) == 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(f"POST /api/datasets/{REPO}/commit/", status=500),
+        Fault("PUT /_lfs/", "cut-upload"),
+        Fault("POST /api/datasets/.*/preupload/", status=503),
+        Fault("POST /datasets/.*/info/lfs/objects/batch", status=403),
+    ],
+    ids=["500 at the commit", "cut upload", "503 before it", "no right to upload"],
+)
+def test_a_push_that_fails_leaves_the_old_version(hub, machines, run, fault, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    before, present = HubClient().head(REPO), files(hub)
+    hub.faults.append(fault)
+    code, out, err = run("push", REPO)
+    assert (code, out) == (1, "")
+    assert err.startswith("funes: ")
+    assert len(err.splitlines()) == 1
+    assert hub.token not in err
+    assert HubClient().head(REPO) == before
+    assert files(hub) == present
+    hub.faults.clear()
+    assert run("push", REPO)[0] == 0
+    assert len(rows_in(snapshot())) == 2
+
+
+def test_an_answer_that_is_lost_is_no_second_push(hub, machines, run):
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    commits = commits(hub)
+    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", "lost", times=1))
+    assert run("push", REPO)[0] == 0
+    assert commits(hub) == commits + 1
+    assert sorted(row.text for row in rows_in(snapshot())) == ["more", "words"]
+
+
+def test_nothing_is_sent_when_a_scanner_fails(hub, machines, run, monkeypatch):
+    machines[0].remember("a", ["words"])
+    monkeypatch.setattr("funes.commands.publishing.gate.self_test", lambda: ["Kingfisher misses an invented key."])
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert "Nothing is published, because the secret scanners do not work: Kingfisher misses an invented key." in err
+    assert hub.traffic.received == 0
+    assert hub.store.meta("dataset", REPO) is None
+
+
+def test_a_token_without_the_right_and_a_revision(hub, machines, run, monkeypatch):
+    machines[0].remember("a", ["words"])
+    code, _, err = run("push", "somebody/else")
+    assert code == 1
+    assert "somebody/else" in err
+    code, _, err = run("push", f"{REPO}@v2")
+    assert code == 1
+    assert "only the main branch is published to" in err
+    code, _, err = run("push", "local")
+    assert (code, err[:34]) == (1, "funes: That is the local memory, w")
+    hub.stop()
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert "cannot be reached" in err
+
+
+def test_a_curated_memory_gets_only_what_was_reviewed(hub, machines, run, monkeypatch):
+    from funes.commands.curation import Selection
+
+    one, _ = machines
+    one.remember("a", ["reviewed"])
+    one.remember("b", ["not reviewed"])
+    monkeypatch.setattr("funes.commands.curation.publishable", lambda label: Selection(frozenset({"a"}), "acme/api"))
+    code, out, _ = run("push", REPO)
+    assert code == 0
+    assert "curated: acme/api, 1 reviewed sessions may be published" in out
+    assert [row.session_id for row in rows_in(snapshot())] == ["a"]
+    code, _, _ = run("push", REPO, "--sessions", "b")
+    assert [row.session_id for row in rows_in(snapshot())] == ["a"]
+
+
+def test_status_tells_what_a_first_push_would_do(hub, machines, run):
+    machines[0].remember("a", ["words", f"token {TOKEN}"])
+    machines[0].remember("b", ["waits"], vectors=False)
+    code, out, err = run("status", REPO)
+    assert (code, err) == (0, "")
+    assert f"not published: 1 passages; `funes push {REPO}` publishes them" in out
+    assert "not published: 1 passages that have no vector yet" in out
+    assert "would be held back: 1 block with credentials" in out
+    assert f"There is no dataset {REPO}" in out
+    assert not (machines[0].home / "sharing").exists() or list((machines[0].home / "sharing").iterdir()) == []
+
+
+def test_the_cache_is_never_written_to(hub, machines, run):
+    one, _ = machines
+    one.remember("a", ["words"])
+    run("push", REPO)
+    folder = snapshot()
+
+    def content():
+        return {
+            str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()
+        }
+
+    before = content()
+    one.remember("b", ["more"])
+    run("push", REPO, "--compact")
+    now = content()
+    assert {path: now[path] for path in before} == before
+    assert MemoryReader.open(str(folder)).statistics().passages == 1
+
+
+def test_long_blocks_can_be_read_whole_at_the_other_end(hub, machines, run):
+    text = "".join(f"line {number}: something happened\n" for number in range(200))
+    machines[0].store(turn_rows("a", 0, text))
+    run("push", REPO)
+    code, out, _ = run("get", "a", "--memory", REPO, "--json")
+    assert code == 0
+    assert json.loads(out)["turns"][0]["blocks"][0]["text"] == text
