@@ -24,6 +24,7 @@ COMMANDS = {
     "status": ("funes.cli.read:status", "Say what the memory holds."),
     "push": ("funes.cli.sharing:push", "Publish the memory to the Hub, a store or a folder."),
     "bind": ("funes.cli.sharing:bind", "Let agents recall from a shared memory and publish to it."),
+    "curate": ("funes.cli.curate:curate", "Choose which sessions of a repository are published."),
     "scrub": ("funes.cli.removing:scrub", "Remove credentials that today's rules find."),
     "forget": ("funes.cli.removing:forget", "Remove sessions for good."),
     "models": ("funes.cli.models:models", "List or fetch the pinned models."),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.commands.curating.decisions import Verdict, decisions_file
-from funes.commands.curation import Candidate, Curation, named_sessions, stop_curating
+from funes.commands.curation import Candidate, Curation, named_sessions, stop_curating, with_status
 from funes.errors import FunesError
 from funes.memory.uri import resolve
 from funes.ui.views import SessionPreview
@@ -61,11 +61,13 @@ class Curating:
 
         self.reader: MemoryReader = MemoryReader.open()
         self.curation = Curation(_label(memory), repo, self.reader)
+        # A decision is about a session as it was shown, however much it grows meanwhile.
+        self.found = self.curation.candidates()
 
     def report(self) -> CurateReport:
         """The sessions and what was decided about them."""
         curation = self.curation
-        found = curation.candidates()
+        found = with_status(self.found, curation.decisions)
         report = CurateReport(curation.label, curation.repo, curation.curated, decisions_file(curation.label), found)
         if not found:
             known = Counter(session.repo for session in self.reader.sessions() if session.repo)
@@ -76,16 +78,16 @@ class Curating:
     def begin(self) -> None:
         """Make it a project memory: from now on only what is included is published."""
         if not self.curation.curated:
-            self.curation.decide(self.curation.candidates(), {})
+            self.curation.decide(self.found, {})
 
     def decide(self, sessions: Iterable[str], verdict: Verdict | None) -> None:
-        """Decide about sessions, as they are now.
+        """Decide about sessions, as they were when this was made.
 
         Args:
             sessions: full ids of sessions of the repository.
             verdict: None makes them pending.
         """
-        self.curation.decide(self.curation.candidates(), dict.fromkeys(sessions, verdict))
+        self.curation.decide(self.found, dict.fromkeys(sessions, verdict))
 
     def preview(self, session: str) -> SessionPreview:
         """What to look at before deciding about a session."""
@@ -116,7 +118,7 @@ def curate(
     """
     curating = Curating(memory, repo)
     if not look:
-        found = curating.curation.candidates()
+        found = curating.found
         verdicts: dict[str, Verdict | None] = {}
         wanted: tuple[tuple[Verdict | None, Sequence[str]], ...]
         wanted = (("include", include), ("exclude", exclude), (None, pending))

@@ -144,12 +144,17 @@ def candidates(reader: MemoryReader, decisions: Decisions) -> list[Candidate]:
     wanted = decisions.repo.lower()
     sessions = [item for item in reader.sessions(Filter(repo=wanted)) if item.repo.lower() == wanted]
     extents = session_extents(reader.folder, [item.id for item in sessions])
-    found = []
-    for item in sessions:
-        if (extent := extents.get(item.id)) is not None:
-            reviewed = decisions.sessions.get(item.id)
-            found.append(Candidate(item, extent, _status(reviewed, extent), reviewed))
-    return found
+    found = [Candidate(item, extents[item.id], "pending") for item in sessions if item.id in extents]
+    return with_status(found, decisions)
+
+
+def with_status(found: Iterable[Candidate], decisions: Decisions) -> list[Candidate]:
+    """The same sessions, as far as they reached when they were found, with what is decided about them."""
+    result = []
+    for item in found:
+        reviewed = decisions.sessions.get(item.session.id)
+        result.append(Candidate(item.session, item.extent, _status(reviewed, item.extent), reviewed))
+    return result
 
 
 def stop_curating(label: str) -> bool:
