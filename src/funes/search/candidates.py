@@ -15,6 +15,7 @@ from funes.memory.filters import Filter
 from funes.memory.reader import MemoryReader
 from funes.memory.schema import CALLS, OUTPUT, PROSE
 from funes.search.fusion import reciprocal_rank_fusion
+from funes.search.time_words import TimeSpan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 TOOL_SHARE = 0.2
 """A tool tier's places, as a share of the prose's."""
+
+TIMELY_SHARE = 0.25
+"""Places for passages of the time that the question names, as a share of all."""
 
 DEPTH = 3
 """Length of a list for each place: a passage in the middle of both lists is worth more than one high in one of them."""
@@ -31,11 +35,19 @@ Ranked = list[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A passage in the running: its id, its tier (`prose`, `calls` or `output`), its fused score."""
+    """A passage in the running.
+
+    Attributes:
+        id: the passage's id.
+        tier: `prose`, `calls` or `output`.
+        fused: its score in the fused lists.
+        timely: whether it was found among passages of the time that the question names.
+    """
 
     id: str
     tier: str
     fused: float
+    timely: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +63,11 @@ def find_candidates(
     vector: npt.NDArray[np.float32] | None,
     where: Filter,
     places: int,
+    span: TimeSpan | None = None,
 ) -> list[Candidate]:
     """Passages of each tier by words and, with a vector, by meaning, fused by rank.
+
+    A question that names a time gets passages of that time besides, a quarter as many.
 
     Args:
         reader: the memory.
@@ -60,10 +75,26 @@ def find_candidates(
         vector: `(384,)` float32, the question's dense vector; None for words only.
         where: conditions on the passages.
         places: most candidates of the first tier in play.
+        span: the time that the question names, if any.
 
     Returns:
-        Candidates in order of their tier, then of their fused score, best first.
+        Candidates in order of their tier, then of their fused score, best first; each passage once.
     """
+    found = _by_tier(reader, query, vector, where, places)
+    if span is None:
+        return found
+    margin = span.margin / 2
+    then = replace(where, since=span.start - margin, until=span.end + margin)
+    timely = _by_tier(reader, span.rest(query), vector, then, max(1, round(places * TIMELY_SHARE)))
+    among = {candidate.id for candidate in timely}
+    merged = [replace(candidate, timely=candidate.id in among) for candidate in found]
+    known = {candidate.id for candidate in found}
+    return merged + [replace(candidate, timely=True) for candidate in timely if candidate.id not in known]
+
+
+def _by_tier(
+    reader: MemoryReader, query: str, vector: npt.NDArray[np.float32] | None, where: Filter, places: int
+) -> list[Candidate]:
     tiers = _tiers(where, places)
     searches: list[Callable[[], Ranked]] = []
     for tier in tiers:

@@ -6,6 +6,7 @@ one passage once → neighbours. Every stage is a module of its own; this one on
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from funes.memory.reader import MemoryReader
@@ -17,6 +18,7 @@ from funes.search.ranking import by_fusion, by_late_interaction
 from funes.search.recency import recency_bonus
 from funes.search.reranking import rerank
 from funes.search.selection import Scored, select
+from funes.search.time_words import TimeSpan, find_time_span, time_bonus
 
 if TYPE_CHECKING:
     from funes.models.cross_encoder import CrossEncoder
@@ -42,10 +44,13 @@ def recall(
     Returns:
         Hits, best first. Each is a stored passage, whole.
     """
-    encoded = encoder.encode_query(query) if encoder is not None else None
+    span = None if options.where.since or options.where.until else find_time_span(query)
+    # The words that name the time would be looked for in passages, which seldom say when they were said.
+    asked = span.rest(query) if span is not None else query
+    encoded = encoder.encode_query(asked) if encoder is not None else None
     vector = encoded.dense if encoded is not None else None
     places = max(options.candidates, options.k)
-    candidates = find_candidates(reader, query, vector, options.where, places)
+    candidates = find_candidates(reader, query, vector, options.where, places, span)
     # A question of function words only has nothing that late interaction could look for.
     if encoder is None or encoded is None or options.rerank == "off" or not len(encoded.pieces):
         ranked = by_fusion(reader, candidates)
@@ -53,8 +58,9 @@ def recall(
         ranked = by_late_interaction(reader, candidates, LateInteraction(reader, encoder, encoded), options)
     if not ranked.chunks:
         return RecallResult()
-    recency = recency_bonus([chunk.ts for chunk in ranked.chunks], options.half_life_days)
-    scores = ranked.scores + recency
+    times = [chunk.ts for chunk in ranked.chunks]
+    recency = recency_bonus(times, options.half_life_days)
+    scores = ranked.scores + recency + time_bonus(times, span)
     if cross_encoder is not None:
         scores = rerank(cross_encoder, query, ranked.chunks, scores, options)
         if options.half_life_days:  # asked for; the default decides only between passages that are otherwise equal
@@ -63,4 +69,12 @@ def recall(
     chosen = select(scored, options.k, bound_tools=not options.where.types)
     hits = [Hit(one.chunk, one.score, one.chunk.id in ranked.weak) for one in chosen]
     add_neighbours(reader, hits, options.neighbors)
-    return RecallResult(hits)
+    return RecallResult(hits, [_reading(query, span)] if span is not None else [])
+
+
+def _reading(query: str, span: TimeSpan) -> str:
+    """How the question's time was understood."""
+    first, last = span.start.date(), (span.end - timedelta(microseconds=1)).date()
+    words = query[slice(*span.words)].strip()
+    days = f"{first}" if first == last else f"{first} to {last}"
+    return f'"{words}" is read as {days}, and passages of that time come first; since and until say it exactly'

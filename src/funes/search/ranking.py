@@ -15,6 +15,7 @@ from funes.search.context import READ_IN_CONTEXT, WIDENED, completed, surroundin
 from funes.search.evidence import session_bonus
 from funes.search.late import LateInteraction
 from funes.search.model import RecallOptions
+from funes.search.time_words import TIME_SHARE
 
 Floats = npt.NDArray[np.float32]
 
@@ -67,7 +68,9 @@ def by_late_interaction(
         The best candidates and what stands around them, in no order.
     """
     alone = late.matches(ids(candidates))
-    order = np.argsort(TOOL_HANDICAP * _are_tools(candidates) - alone @ late.weights, kind="stable")
+    first = alone @ late.weights - TOOL_HANDICAP * _are_tools(candidates)
+    first += [TIME_SHARE * candidate.timely for candidate in candidates]
+    order = np.argsort(-first, kind="stable")
     best = order[: max(READ_IN_CONTEXT, options.k)].tolist()
     rows = reader.rows(candidates[index].id for index in best)
     best = [index for index in best if candidates[index].id in rows]
