@@ -75,7 +75,9 @@ def test_an_answer_without_the_questions_words_is_found_through_its_prompt(tmp_p
         "answering-session", MARCH, "Should the vacuum job of the warehouse leave the weekend schedule?", answer
     )
     noise = [
-        conversation(f"noise-{number:04}", JANUARY, f"Please rename button {number}.", f"Renamed button {number}.")
+        conversation(
+            f"noise-{number:04}", JANUARY, f"Plan {number} of the warehouse.", f"The weekend schedule has job {number}."
+        )
         for number in range(30)
     ]
     reader = memory(tmp_path, talk, *noise)
