@@ -15,16 +15,18 @@ INTERRUPTED = 130
 
 
 @click.command()
-@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
+@click.argument("place", required=False, metavar="[PATH|ORG/NAME]")
 @click.option("--harness", metavar="NAME", help="Only this agent: claude, codex, pi, hermes.")
 @click.option("--limit", type=int, metavar="N", help="Only the N newest traces.")
 @click.option("--no-thinking", is_flag=True, help="Leave the agent's thinking out.")
 @click.option("--yes", is_flag=True, help="Do not ask before indexing everything found.")
 @click.option("--budget", type=float, metavar="SECONDS", help="Time for vectors. [default: 60; no limit with a PATH]")
 def index(
-    path: Path | None, harness: str | None, limit: int | None, no_thinking: bool, yes: bool, budget: float | None
+    place: str | None, harness: str | None, limit: int | None, no_thinking: bool, yes: bool, budget: float | None
 ) -> int:
     """Read agent sessions into the memory: those of every agent on this machine, or those at PATH.
+
+    ORG/NAME (or hf://datasets/ORG/NAME) is a dataset of traces on the Hub; an existing path of that name wins.
 
     A rerun reads only what is new and goes on with the vectors. Ctrl-C loses nothing that is stored.
     """
@@ -32,9 +34,11 @@ def index(
     from funes.ui.progress import terminal_progress
     from funes.ui.summary import summary_text
 
+    path, dataset = _path_or_dataset(place)
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
     options = IndexOptions(
         path=path,
+        dataset=dataset,
         harness=harness,
         limit=limit,
         thinking=not no_thinking,
@@ -50,6 +54,23 @@ def index(
             progress.finish()
     click.echo(summary_text(report), nl=False)
     return INTERRUPTED if report.interrupted else 0
+
+
+def _path_or_dataset(place: str | None) -> tuple[Path | None, str | None]:
+    """Which of the two the argument is."""
+    from funes.memory.uri import resolve
+
+    if place is None:
+        return None, None
+    path = Path(place)
+    if path.exists():
+        return path, None
+    found = resolve(place)
+    if found.kind == "hub":
+        return None, place
+    if found.kind == "store":
+        raise click.UsageError(f"{place} is in an object store; copy the traces to this machine to index them.")
+    raise click.UsageError(f"There is nothing at {place}; name a trace file, or a folder that holds some.")
 
 
 def _confirm(found: list[FoundHarness]) -> bool:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def run_index(options: IndexOptions, progress: Progress | None = None, confirm: 
         CorruptMemoryError: when the memory cannot be read.
     """
     _check(options)
-    if options.path is None and options.traces is None and options.harness is None and not options.yes:
+    if _is_everything(options) and not options.yes:
         found = find_harnesses()
         if not found:
             raise FunesError(_nothing_found(None))
@@ -97,10 +98,17 @@ class _Run:
         with IndexState(state_file()) as state:
             finish_rewrite(self.folder)
             self.exclusions = apply_exclusions(state, self.folder, self.report)
-            found = discover(self.options, self._earlier(state))
-            self._tell(found)
-            if found.jobs or found.unrecognised:
-                self._words(state, found)
+            if self.options.dataset is not None:
+                from funes.commands.indexing.hub_dataset import read_dataset
+
+                earlier = self._earlier(state)
+                read = partial(self._words, state)
+                read_dataset(self.options, earlier, self.report, self.progress, self.stop, read)
+            else:
+                found = discover(self.options, self._earlier(state))
+                self._tell(found)
+                if found.jobs or found.unrecognised:
+                    self._words(state, found)
             self.report.words_seconds = time.monotonic() - began
             began = time.monotonic()
             if not self.stop():
@@ -152,7 +160,7 @@ class _Run:
 
         earlier = self._earlier(state)
         new = [(path, stamp) for path, stamp in found.unrecognised if _is_news(str(path), stamp, earlier)]
-        if not found.jobs and not new:
+        if not found.jobs and not new and not found.noted:
             return
         with MemoryWriter(self.folder) as writer:
             self.exclusions = Exclusions.load()  # a session may have been forgotten while this waited for the lock
@@ -166,7 +174,8 @@ class _Run:
 
                 self._read(state, WordsPhase(writer, state, self.report), jobs)
                 writer.finish()
-            state.record([_unrecognised(path, stamp) for path, stamp in new], newest_version(self.folder))
+            noted = [*found.noted, *(_unrecognised(path, stamp) for path, stamp in new)]
+            state.record(noted, newest_version(self.folder))
 
     def _read(self, state: IndexState, phase: WordsPhase, jobs: list[ReadJob]) -> None:
         """Deliver what the readers read to the words phase."""
@@ -198,7 +207,7 @@ class _Run:
     ) -> None:
         """Embed what waits, or some of it, as far as the budget goes; without a model, say so."""
         budget = self.options.budget
-        if budget is None and self.options.path is None:
+        if budget is None and self.options.path is None and self.options.dataset is None:
             budget = DEFAULT_BUDGET
         from funes.models.pinned import VECTORS_ID
 
@@ -243,13 +252,17 @@ class _Run:
             state.waiting = self.report.waiting
 
 
+def _is_everything(options: IndexOptions) -> bool:
+    """Whether nothing in particular was asked for."""
+    return all(one is None for one in (options.path, options.traces, options.harness, options.dataset))
+
+
 def _check(options: IndexOptions) -> None:
     if options.limit is not None and options.limit < 1:
         raise FunesError(f"--limit is {options.limit}; it has to be 1 or more.")
     if options.budget is not None and options.budget < 0:
         raise FunesError(f"--budget is {options.budget:g}; it has to be 0 (no vectors) or more seconds.")
-    anything = options.path is None and options.traces is None and options.harness is None
-    if anything and not options.yes and not options.interactive:
+    if _is_everything(options) and not options.yes and not options.interactive:
         raise FunesError(
             "Say what to index: a PATH, --harness NAME, or --yes for the sessions of every harness on this machine."
         )

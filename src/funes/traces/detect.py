@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from funes.traces.jsonl import iter_records
@@ -38,6 +38,13 @@ def is_session_name(path: Path) -> bool:
     if name in _NOT_SESSIONS or name.startswith(("request_dump_", "._")):
         return False
     return not (name.endswith(".meta.json") or ".checkpoint." in name)
+
+
+def may_be_trace(path: str) -> bool:
+    """Whether a file may be a trace, judged by its path below a folder (with `/`) as `walk` does."""
+    parts = PurePosixPath(path)
+    inside = not any(part in _NOT_ENTERED for part in parts.parts[:-1])
+    return inside and path.endswith(_SUFFIXES) and is_session_name(Path(parts.name))
 
 
 def walk(root: Path, unreadable: Unreadable | None = None) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from funes.commands.indexing.messages import ReadJob
 from funes.commands.indexing.report import FoundHarness, IndexOptions
-from funes.commands.indexing.state import KnownTrace
+from funes.commands.indexing.state import KnownTrace, TraceState
 from funes.errors import FunesError
 from funes.traces.detect import detect, walk
 from funes.traces.model import TraceSource
@@ -27,6 +27,7 @@ class Found:
         unrecognised: files that look like traces but that no source recognises, with their stamps.
         unreadable: folders and files that cannot be read, with the reason.
         problems: sentences about sources that cannot be used.
+        noted: states to record for what is not read at all.
     """
 
     jobs: list[ReadJob] = field(default_factory=list)
@@ -35,6 +36,7 @@ class Found:
     unrecognised: list[tuple[Path, str]] = field(default_factory=list)
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    noted: list[TraceState] = field(default_factory=list)
 
 
 def find_harnesses(harness: str | None = None) -> list[FoundHarness]:

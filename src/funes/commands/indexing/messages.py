@@ -16,13 +16,14 @@ class ReadJob:
 
     Attributes:
         path: the trace.
-        key: its real path, which the state knows it by.
+        key: its real path, or its address elsewhere, which the state knows it by.
         source: name of the source that reads it.
         stamp: the source's stamp before the read.
         size: bytes still to read, about.
         thinking: whether thinking is wanted.
         resume: where an earlier read stopped, None to read everything.
         limit: most sessions to read, None for all.
+        origin: what to store as the place that it was read from, when that is not `path`.
     """
 
     path: Path
@@ -33,6 +34,7 @@ class ReadJob:
     thinking: bool = True
     resume: dict[str, Any] | None = None
     limit: int | None = None
+    origin: str = ""
 
 
 @dataclass(slots=True)

@@ -113,6 +113,7 @@ class _Reading:
         self.asked: set[str] = set((job.resume or {}).get(ASKED, ()))
         self.counted: set[str] = set((job.resume or {}).get(LEFT_OUT, ()))
         self.excluded: dict[str, str] = {}
+        self.source_path = clean(job.origin or str(job.path))
         self.stopped = False
         self.resumed = False
 
@@ -238,7 +239,7 @@ class _Reading:
                     block_idx=block_idx,
                     block_type=block.type,
                     tool_name=clean(block.tool_name),
-                    source_path=clean(str(self.job.path)),
+                    source_path=self.source_path,
                     first=first,
                     pieces=part,
                 )
@@ -268,7 +269,7 @@ class _Reading:
             title=clean(title or ""),
             parent_id=clean(session.parent_id),
             kind=session.kind,
-            source_path=clean(str(self.job.path)),
+            source_path=self.source_path,
         )
 
 

@@ -20,11 +20,12 @@ class IndexOptions:
         limit: only the newest this many traces (and sessions of a trace that holds many); None for all.
         thinking: whether the agent's thinking is stored.
         yes: do not ask before indexing everything found.
-        budget: most seconds to spend on vectors; None means 60 without a path and no limit with one.
+        budget: most seconds to spend on vectors; None means 60 without a path or dataset and no limit with one.
         interactive: whether a person at a terminal can be asked.
         fetch_model: whether the embedding model may be downloaded when it is not on disk.
         traces: only these trace files; those that are gone are left out.
         since: leave traces alone that were never read and have not changed since that time (seconds since the epoch).
+        dataset: a dataset of traces on the Hub, as `memory.uri.resolve` takes it; None for what is on this machine.
     """
 
     path: Path | None = None
@@ -37,6 +38,7 @@ class IndexOptions:
     fetch_model: bool = True
     traces: tuple[Path, ...] | None = None
     since: float | None = None
+    dataset: str | None = None
 
     @property
     def follows(self) -> bool:
