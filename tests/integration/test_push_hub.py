@@ -339,10 +339,10 @@ def test_an_answer_that_is_lost_is_no_second_push(hub, machines, run):
     machines[0].remember("a", ["words"])
     run("push", REPO)
     machines[0].remember("b", ["more"])
-    commits = commits(hub)
+    before = commits(hub)
     hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", "lost", times=1))
     assert run("push", REPO)[0] == 0
-    assert commits(hub) == commits + 1
+    assert commits(hub) == before + 1
     assert sorted(row.text for row in rows_in(snapshot())) == ["more", "words"]
 
 
