@@ -9,11 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funes.commands.indexing.exclusions import FORGOTTEN, Exclusions
+from funes.commands.indexing.exclusions import Exclusions
 from funes.commands.stored import TraceChange, change_counts, change_decisions, forget_places
 from funes.commands.tombstones import bury, raise_again, read_tombstones
 from funes.errors import FunesError
 from funes.paths import funes_home, memory_folder
+from funes.ui.reasons import FORGOTTEN
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -73,10 +73,10 @@ def change_counts(changes: Mapping[str, TraceChange], rules: tuple[str, str] = (
             if trace is None:
                 continue
             outcome = trace.outcome
-            outcome.stored = max(0, outcome.stored + change.stored)
-            outcome.copies = max(0, outcome.copies + change.copies)
-            if not outcome.stored and not outcome.copies:
-                outcome.known = 0
+            # What a later read met again counts as known there, whether it was stored or a copy.
+            outcome.stored, outcome.copies = outcome.stored + change.stored, outcome.copies + change.copies
+            outcome.known = max(0, outcome.known + min(0, outcome.stored) + min(0, outcome.copies))
+            outcome.stored, outcome.copies = max(0, outcome.stored), max(0, outcome.copies)
             outcome.passages = outcome.stored + outcome.copies + outcome.known
             outcome.skipped += change.skipped
             outcome.redactions += change.redactions

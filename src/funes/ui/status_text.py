@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from funes.ui.agent import shown_time
+from funes.ui.reasons import decided_first
 from funes.ui.safe import one_line
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _traces(totals: TraceTotals) -> list[tuple[str, str]]:
         ("parsed", f"{totals.parsed:,} passages: {', '.join(fates)}"),
     ]
     if totals.skipped:
-        lines.append(("left out", counts(totals.skipped)))
+        lines.append(("left out", counts(decided_first(totals.skipped))))
     if totals.redactions:
         lines.append(("redacted", counts(totals.redactions)))
     return lines + [("problem", line) for line in problem_lines(totals.problems)]

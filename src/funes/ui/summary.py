@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from funes.ui.reasons import decided_first
 from funes.ui.safe import one_line
 from funes.ui.status_text import counts
 
@@ -26,7 +27,7 @@ def summary_text(report: IndexReport) -> str:
     if report.embedded or report.waiting:
         lines.append(f"vectors: {report.embedded:,} made{_in_seconds(report.vectors_seconds)}, {_waiting(report)}")
     if report.skipped:
-        lines.append(f"left out: {counts(dict(report.skipped.most_common()))}")
+        lines.append(f"left out: {counts(decided_first(report.skipped))}")
     if report.redactions:
         lines.append(f"redacted: {counts(dict(report.redactions.most_common()))}")
     lines += _named("skipped", [(path, reason) for path, reason in report.failed])

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from funes.commands.ignoring import IgnoreRules, read_ignore_rules
 from funes.commands.tombstones import read_tombstones
-
-FORGOTTEN = "forgotten session"
-IGNORED = "session in the ignore file"
-IGNORED_TURN = "turn in a folder of the ignore file"
+from funes.ui.reasons import FORGOTTEN, IGNORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +52,3 @@ class Exclusions:
             return FORGOTTEN
         pattern = self.rules.ignores(workdir, repo)
         return f"{IGNORED} ({pattern})" if pattern else ""
-
-
-def excluded(skipped: Mapping[str, int]) -> bool:
-    """Whether a read left something out by rules that may change, to judge from the reasons that it counted."""
-    return any(reason.startswith((FORGOTTEN, IGNORED, IGNORED_TURN)) for reason in skipped)

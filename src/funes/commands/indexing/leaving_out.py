@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.commands.ignoring import IgnoreRules, ignore_file
-from funes.commands.indexing.exclusions import Exclusions, excluded
+from funes.commands.indexing.exclusions import Exclusions
 from funes.commands.indexing.report import IndexReport
 from funes.commands.indexing.state import IndexState
 from funes.errors import LockedError
 from funes.memory.identity import newest_version, unfinished_rewrite
 from funes.memory.lock import WriterLock
 from funes.paths import shown
+from funes.ui.reasons import is_decided
 
 if TYPE_CHECKING:
     from funes.memory.sessions import SessionSummary
@@ -35,7 +36,8 @@ def apply_exclusions(state: IndexState, folder: Path, report: IndexReport) -> Ex
     fingerprint = exclusions.fingerprint()
     if fingerprint != state.exclusions:
         with WriterLock(folder, doing="indexing"):
-            again = [path for path, trace in state.traces().items() if excluded(trace.outcome.skipped)]
+            traces = state.traces().items()
+            again = [path for path, trace in traces if any(is_decided(reason) for reason in trace.outcome.skipped)]
             state.read_again(again)
             state.exclusions = fingerprint
         if exclusions.rules.lines and newest_version(folder):

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from funes.chunking import elide_data_uris, passage_id, split_text
-from funes.commands.indexing.exclusions import FORGOTTEN, IGNORED_TURN, Exclusions
+from funes.commands.indexing.exclusions import Exclusions
 from funes.commands.indexing.messages import Batch, BlockRows, Finished, ReadJob, SessionInfo
 from funes.commands.indexing.state import TraceOutcome
 from funes.secrets import Redactor, ruleset_id
@@ -17,6 +17,7 @@ from funes.traces.model import Block, ReadReport, Session, Turn
 from funes.traces.registry import source_named
 from funes.traces.repo import repo_identity
 from funes.traces.text import ASK_PROMPT
+from funes.ui.reasons import FORGOTTEN, IGNORED_TURN
 
 BATCH_CHARACTERS = 1 << 20
 """About how much text goes into one batch: bounds the memory, whatever the size of a trace or of one block."""
