@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import corpus
 import mcp_client
 import team_memory
 from bundles import Bundle, find_trace, load, session_text
@@ -247,15 +248,15 @@ def main() -> None:
 
 def _material(arguments: argparse.Namespace) -> tuple[list[Bundle], list[Path], Path, str]:
     """Bundles whose sessions are here, their traces, the memory and what it is called."""
-    home, corpus = None, None
+    if arguments.traces is None and not corpus.ARCHIVE.exists():
+        return [], [], Path(), ""
+    found = corpus.find(arguments.traces, arguments.work, quick=False)
+    folder = found.folder
     if arguments.home is None:
-        home, corpus = team_memory.build(arguments.traces, arguments.work, 0 if arguments.quick else arguments.budget)
-        memory = f"a memory of the {corpus.describe()}"
+        home, _ = team_memory.build(arguments.traces, arguments.work, 0 if arguments.quick else arguments.budget)
+        memory = f"a memory of the {found.describe()}"
     else:
         home, memory = arguments.home, f"the memory in {arguments.home.name}"
-    folder = arguments.traces or (corpus.folder if corpus else None)
-    if folder is None:
-        sys.exit("Name the unpacked team sessions with --traces.")
     chosen, traces = [], []
     for bundle in load():
         trace = find_trace(bundle.session, folder)

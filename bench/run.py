@@ -1,11 +1,13 @@
-"""Every row of the design's table of speeds (section 12): its figure next to its target, and how it was measured.
+"""The whole benchmark: the rows of the design's table of speeds (section 12) next to their targets, then each table.
 
-    python bench/run.py                     # or `make bench`; about ten minutes, the first time longer
-    python bench/run.py --quick             # smaller everything; most figures are then not comparable with the targets
-    python bench/run.py --only recall,size  # some rows
-    python bench/run.py --profile           # and where a warm recall's time goes
+    python bench/run.py                      # or `make bench`; half an hour on two quiet cores
+    python bench/run.py --quick              # smaller everything; most figures are then not comparable with the targets
+    python bench/run.py --only recall,size   # some rows
+    python bench/run.py --only long-session  # a table
+    python bench/run.py --only rows          # all rows, no table
 
-docs/benchmarks.md says what each row means. The numbers behind the figures go to bench/results/ as JSON.
+docs/benchmarks.md says what each row and each table means. The numbers go to bench/results/ as JSON. Each table is a
+script of its own with more options; here they run one after the other at sizes that fit into the half hour.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import textwrap
 import time
@@ -26,16 +29,25 @@ from typing import TYPE_CHECKING
 import corpus
 import indexing
 from funes.errors import FunesError
-from measure import ROOT, Row, busy, machine
+from measure import Row, busy, machine
+from tables import RESULTS, WIDTH, WORK, markdown
 
 if TYPE_CHECKING:
     from big_memory import BigMemory
     from funes.models.encoder import Encoder
 
-WIDTH = 116
-RESULTS = ROOT / "bench" / "results"
 SIZED = ("recall", "turn", "size")
 """Rows whose target is for a memory of 100,000 chunks."""
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "retrieval": ("retrieval.py", "--sets", "team,day-zero", "--sessions", "300"),
+    "first-minute": ("first_minute.py", "--sessions", "300,1000,10000", "--embed", "300", "--questions", "40"),
+    "latency": ("latency.py", "--cold", "10"),
+    "keeping-current": ("keeping_current.py", "--appends", "150"),
+    "long-session": ("long_session.py", "--budget", "300"),
+    "peers": ("side_by_side.py", "--count", "60"),
+}
+"""Scripts of the tables and the sizes at which they run here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +162,34 @@ class Bench:
 def main() -> None:
     os.environ.pop("FUNES_HOME", None)  # never the user's own memory
     bench = Bench(_arguments())
-    wanted = bench.arguments.only or list(bench.groups)
-    if unknown := set(wanted) - set(bench.groups):
-        sys.exit(f"There is no row {', '.join(sorted(unknown))}; there are {', '.join(bench.groups)}.")
+    asked = bench.arguments.only or ["rows", *TABLES]
+    if unknown := set(asked) - {"rows", *bench.groups, *TABLES}:
+        sys.exit(f"There is no {', '.join(sorted(unknown))}; there are rows, {', '.join([*bench.groups, *TABLES])}.")
+    if wanted := [name for name in bench.groups if name in asked or "rows" in asked]:
+        _rows(bench, wanted)
+    failed = [name for name in TABLES if name in asked and not _run_table(name, bench.arguments)]
+    if failed:
+        sys.exit(f"Not measured: {', '.join(failed)}.")
+
+
+def _run_table(name: str, arguments: argparse.Namespace) -> bool:
+    """Run a table's script; whether it came to its end."""
+    script, *sizes = TABLES[name]
+    command = [sys.executable, str(Path(__file__).parent / script), *sizes, "--work", str(arguments.work)]
+    command += ["--out", str(arguments.out)]
+    if arguments.quick:
+        command.append("--quick")
+    if arguments.traces is not None and name != "first-minute":
+        command += ["--traces", str(arguments.traces)]
+    print(f"\n=== {name}: {' '.join([f'python bench/{script}', *sizes])}", flush=True)
+    began = time.monotonic()
+    done = subprocess.run(command, check=False).returncode
+    print(f"=== {name}: {time.monotonic() - began:.0f} s", flush=True)
+    return done == 0
+
+
+def _rows(bench: Bench, wanted: list[str]) -> None:
+    """Measure rows, print them, and write their numbers."""
     began, rows = machine(), []
     started = time.monotonic()
     for name in wanted:
@@ -185,13 +222,7 @@ def main() -> None:
 
 
 def _table(rows: list[Row]) -> str:
-    cells = [("", "measured", "target", "met"), *((row.name, row.figure, row.target, row.met or "–") for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(4)]
-    lines = [
-        "| " + " | ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) + " |" for line in cells
-    ]
-    lines.insert(1, "| " + " | ".join("-" * max(3, width) for width in widths) + " |")
-    return "\n".join(lines)
+    return markdown(("", "measured", "target", "met"), [(r.name, r.figure, r.target, r.met or "–") for r in rows])
 
 
 def _write(about: dict[str, object], rows: list[Row], arguments: argparse.Namespace) -> Path:
@@ -204,7 +235,7 @@ def _write(about: dict[str, object], rows: list[Row], arguments: argparse.Namesp
         "load_after": os.getloadavg() if hasattr(os, "getloadavg") else None,
         "rows": [asdict(row) for row in rows],
     }
-    target: Path = arguments.json or RESULTS / f"{now:%Y%m%dT%H%M%SZ}.json"
+    target: Path = arguments.json or arguments.out / f"rows-{now:%Y%m%dT%H%M%SZ}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target
@@ -212,13 +243,14 @@ def _write(about: dict[str, object], rows: list[Row], arguments: argparse.Namesp
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a version of a minute or two")
-    parser.add_argument("--only", type=lambda text: text.split(","), metavar="ROWS", help="some rows, with commas")
+    parser.add_argument("--quick", action="store_true", help="a version of a few minutes")
+    parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAMES", help="some rows or tables")
     parser.add_argument("--traces", type=Path, metavar="DIR", help="traces to index, instead of the team sessions")
-    parser.add_argument("--work", type=Path, default=ROOT / ".cache" / "bench", help="where what is made is kept")
+    parser.add_argument("--work", type=Path, default=WORK, help="where what is made is kept")
     parser.add_argument("--big", type=int, default=0, metavar="MB", help="index one trace of this size for its memory")
     parser.add_argument("--profile", action="store_true", help="say where a warm recall's time goes")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the numbers go")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where the numbers go")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the numbers of the rows go, instead")
     return parser.parse_args()
 
 
