@@ -75,7 +75,7 @@ def test_help_loads_nothing_heavy(arguments):
         (["recall", "-k", "few", "x"], "'few' is not a valid integer"),
         (["recall", "--rerank", "magic", "x"], "'magic' is not one of 'cross-encoder', 'late', 'off'"),
         (["models", "push"], "No such command 'push'; see `funes models --help`."),
-        (["index", "/no/such/folder"], "does not exist"),
+        (["index", "/no/such/folder"], "There is nothing at"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence_and_exit_code_1(capsys, arguments, said):

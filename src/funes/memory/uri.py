@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,11 +67,11 @@ def resolve(location: str | None) -> MemoryPlace:
     scheme = _SCHEME.match(location)
     if scheme is not None:
         return _remote(location, scheme[1].lower(), location[scheme.end() :])
-    folder = Path(location).expanduser()
+    folder = Path(os.path.expanduser(location))
     match = _REPO.fullmatch(location)
-    if match is not None and not folder.exists():
+    if match is not None and not os.path.exists(folder):
         return _hub(location, match)
-    if not (folder / "chunks.lance").is_dir() and (folder / "memory" / "chunks.lance").is_dir():
+    if not os.path.isdir(folder / "chunks.lance") and os.path.isdir(folder / "memory" / "chunks.lance"):
         folder = folder / "memory"
     return MemoryPlace(location, "folder", folder)
 

@@ -20,6 +20,9 @@ TRIES = 4
 LONGEST_WAIT = 60.0
 """Seconds that the Hub may ask to wait between two tries."""
 
+FIRST_WAIT = 0.5
+"""Seconds before the second try; each further wait is twice as long."""
+
 TIMEOUT = 20.0
 PIECE = 1 << 20
 
@@ -104,7 +107,7 @@ class Downloads:
                 for piece in self._pieces(content):
                     content.add(piece)
             except (RemoteBusyError, RemoteUnreachableError) as fault:
-                wait = fault.wait if isinstance(fault, RemoteBusyError) and fault.wait else 0.25 * 2**tried
+                wait = fault.wait if isinstance(fault, RemoteBusyError) and fault.wait else FIRST_WAIT * 2 ** (tried - 1)
                 if tried == TRIES or wait > LONGEST_WAIT or self._stop.wait(wait):
                     raise
                 continue

@@ -17,6 +17,9 @@ from funes.memory.remote.tokens import Token
 
 TIMEOUT = 10.0
 TRIES = 3
+FIRST_WAIT = 0.5
+"""Seconds before another try where the Hub does not say how long to wait."""
+
 LONGEST_WAIT = 5.0
 """Seconds that the Hub may ask to wait; a longer wait is left to the user."""
 
@@ -76,12 +79,12 @@ def _wait(error: BaseException) -> float | None:
     """Seconds to wait before another try, None when there is no sense in one."""
     if isinstance(error, HTTPError):
         if error.code == 429:
-            wait = error.headers.get("Retry-After") or "1"
-            return float(wait) if wait.isdigit() and float(wait) <= LONGEST_WAIT else None
-        return 0.5 if error.code in (500, 502, 503, 504) else None
+            wait = error.headers.get("Retry-After") or str(FIRST_WAIT)
+            return float(wait) if wait.replace(".", "", 1).isdigit() and float(wait) <= LONGEST_WAIT else None
+        return FIRST_WAIT if error.code in (500, 502, 503, 504) else None
     # A connection that is cut is worth another try; one that is refused, or never answers, is not.
     reason = error.reason if isinstance(error, URLError) else error
-    return 0.2 if isinstance(reason, (ConnectionResetError, BrokenPipeError, HTTPException)) else None
+    return FIRST_WAIT if isinstance(reason, (ConnectionResetError, BrokenPipeError, HTTPException)) else None
 
 
 def _timeout() -> float:

@@ -1,0 +1,20 @@
+"""What holds for every test: none reaches the real Hub, or uses the token of whoever runs them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture(autouse=True)
+def no_real_hub(request, monkeypatch):
+    if request.node.get_closest_marker("hub"):
+        return
+    monkeypatch.setenv("HF_ENDPOINT", NOWHERE)
+    monkeypatch.setenv("HF_TOKEN_PATH", os.devnull)
+    for name in TOKENS:
+        monkeypatch.delenv(name, raising=False)
