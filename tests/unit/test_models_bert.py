@@ -65,6 +65,17 @@ def test_token_types_and_a_prefix():
         np.testing.assert_allclose(state, expected, atol=3e-4)
 
 
+@given(LENGTHS, st.integers(0, 2**32), st.sampled_from([(1, 3), (3, 8), (12, 2)]), st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_first_states_are_those_of_the_first_tokens(lengths, seed, shape, layers):
+    heads, head_width = shape
+    model = Bert(naive_bert.random_checkpoint(seed, layers, heads, head_width), BertConfig(heads))
+    ids = sequences(lengths, seed)
+    types = [np.arange(len(one)) % 2 for one in ids]
+    expected = np.stack([state[0] for state in model.hidden_states(ids, types)])
+    np.testing.assert_allclose(model.first_states(ids, types), expected, atol=1e-4, rtol=1e-4)
+
+
 def test_the_epsilon_of_the_configuration_is_used():
     tensors = naive_bert.random_checkpoint(4)
     ids = sequences([6])
@@ -94,7 +105,9 @@ def test_half_precision_checkpoints_are_read():
 
 
 def test_no_sequences():
-    assert Bert(naive_bert.random_checkpoint(7), BertConfig(2)).hidden_states([]) == []
+    model = Bert(naive_bert.random_checkpoint(7), BertConfig(2))
+    assert model.hidden_states([]) == []
+    assert model.first_states([]).shape == (0, 8)
 
 
 def test_gelu_is_exact_to_single_precision():

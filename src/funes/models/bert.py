@@ -11,13 +11,15 @@ is the caller's.
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from funes.models.space import Space, aligned
 
 Floats = NDArray[np.float32]
 
@@ -74,7 +76,7 @@ class Bert:
         self._types = _get(tensors, f"{prefix}embeddings.token_type_embeddings.weight")
         self._gain = _get(tensors, f"{prefix}embeddings.LayerNorm.weight")
         self._shift = _get(tensors, f"{prefix}embeddings.LayerNorm.bias")
-        self._spaces: list[_Space] = []
+        self._spaces: list[Space] = []
         self._layers: list[_Layer] = []
         while f"{prefix}encoder.layer.{len(self._layers)}.output.dense.weight" in tensors:
             self._layers.append(self._layer(tensors, f"{prefix}encoder.layer.{len(self._layers)}."))
@@ -130,31 +132,93 @@ class Bert:
         """
         if not sequences:
             return []
+        states, bounds = self._embedded(sequences, types)
+        with self._space() as space:
+            self._run(self._layers, states, bounds, space)
+        return [states[first:last] for first, last in pairwise(bounds)]
+
+    def first_states(
+        self, sequences: Sequence[NDArray[np.integer]], types: Sequence[NDArray[np.integer]] | None = None
+    ) -> Floats:
+        """The last hidden state of each sequence's first token, which is what a pooler reads.
+
+        The last layer then has to be computed for that token alone; only its keys and values take all of them.
+
+        Args:
+            sequences: as `hidden_states` takes them.
+            types: the same.
+
+        Returns:
+            `(sequences, width)`.
+        """
+        if not sequences:
+            return np.zeros((0, self.width), np.float32)
+        states, bounds = self._embedded(sequences, types)
+        with self._space() as space:
+            self._run(self._layers[:-1], states, bounds, space)
+            layer = self._layers[-1]
+            firsts = states[bounds[:-1]]
+            mixed = self._attend_first(states, firsts, bounds, layer) @ layer.mix
+            mixed += layer.mix_bias
+            mixed += firsts
+            self._normalise(mixed, layer.mix_gain, layer.mix_shift)
+            self._feed_forward(mixed, layer, firsts, space)
+        return firsts
+
+    def _embedded(
+        self, sequences: Sequence[NDArray[np.integer]], types: Sequence[NDArray[np.integer]] | None
+    ) -> tuple[Floats, list[int]]:
+        """The states before the first layer, and where each sequence begins and the last one ends."""
         bounds = np.cumsum([0, *map(len, sequences)]).tolist()
-        states = _aligned(bounds[-1] * self.width).reshape(-1, self.width)
+        states = aligned(bounds[-1] * self.width).reshape(-1, self.width)
         np.take(self.words, np.concatenate(sequences), axis=0, out=states, mode="clip")
         for (first, last), sequence in zip(pairwise(bounds), sequences, strict=True):
             states[first:last] += self._positions[: len(sequence)]
         states += self._types[0] if types is None else self._types[np.concatenate(types)]
         self._normalise(states, self._gain, self._shift)
+        return states, bounds
+
+    @contextlib.contextmanager
+    def _space(self) -> Iterator[Space]:
+        """Working memory that no other thread uses meanwhile."""
         try:
             space = self._spaces.pop()
         except IndexError:  # all in use by other threads
-            space = _Space()
-        context, mixed = space.take("context", *states.shape), space.take("mixed", *states.shape)
+            space = Space()
         # gelu's tail divides by infinity on purpose; attention's overflow is looked for and repaired.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for layer in self._layers:
-                self._attend(states, bounds, layer, context, space)
-                np.matmul(context, layer.mix, out=mixed)
-                mixed += layer.mix_bias
-                mixed += states
-                self._normalise(mixed, layer.mix_gain, layer.mix_shift)
-                self._feed_forward(mixed, layer, states, space)
+            yield space
         self._spaces.append(space)
-        return [states[first:last] for first, last in pairwise(bounds)]
 
-    def _attend(self, states: Floats, bounds: list[int], layer: _Layer, context: Floats, space: _Space) -> None:
+    def _run(self, layers: Sequence[_Layer], states: Floats, bounds: list[int], space: Space) -> None:
+        """Run layers, in place."""
+        context, mixed = space.take("context", *states.shape), space.take("mixed", *states.shape)
+        for layer in layers:
+            self._attend(states, bounds, layer, context, space)
+            np.matmul(context, layer.mix, out=mixed)
+            mixed += layer.mix_bias
+            mixed += states
+            self._normalise(mixed, layer.mix_gain, layer.mix_shift)
+            self._feed_forward(mixed, layer, states, space)
+
+    def _attend_first(self, states: Floats, firsts: Floats, bounds: list[int], layer: _Layer) -> Floats:
+        """Self-attention of each sequence's first token, before its output matrix."""
+        heads, width = self._config.heads, self.width
+        queries = firsts @ layer.qkv[:, :width]
+        queries += layer.query_bias
+        joined = states @ layer.qkv[:, width:]
+        context = np.empty_like(firsts)
+        for row, (first, last) in enumerate(pairwise(bounds)):
+            # (2, heads, tokens, head width)
+            keys, values = joined[first:last].reshape(-1, 2, heads, width // heads).transpose(1, 2, 0, 3)
+            scores = keys @ queries[row].reshape(heads, -1, 1)
+            scores -= scores.max(axis=1, keepdims=True)
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=1, keepdims=True)
+            context[row] = (scores.swapaxes(1, 2) @ values).reshape(width)
+        return context
+
+    def _attend(self, states: Floats, bounds: list[int], layer: _Layer, context: Floats, space: Space) -> None:
         """Self-attention of each sequence, before its output matrix, into `context`."""
         heads, width = self._config.heads, self.width
         joined = space.take("joined", len(states), 3 * width)
@@ -176,7 +240,7 @@ class Bert:
                         _weighted(split[:, :, part], target[:, part], totals[:, part], space, in_range=False)
             target /= totals
 
-    def _feed_forward(self, states: Floats, layer: _Layer, out: Floats, space: _Space) -> None:
+    def _feed_forward(self, states: Floats, layer: _Layer, out: Floats, space: Space) -> None:
         inner = space.take("inner", len(states), len(layer.up_bias))
         np.matmul(states, layer.up, out=inner)
         step = max(1, _GELU_VALUES // len(layer.up_bias))
@@ -203,34 +267,6 @@ class Bert:
         states += shift
 
 
-class _Space:
-    """Working memory that is used again: fresh memory costs a page fault every 4 KB."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, Floats] = {}
-        self._ones = np.ones((0, 1), np.float32)
-
-    def ones(self, length: int) -> Floats:
-        """A column of ones, (length, 1)."""
-        if len(self._ones) < length:
-            self._ones = np.ones((length, 1), np.float32)
-        return self._ones[:length]
-
-    def take(self, name: str, *shape: int) -> Floats:
-        """An array of this shape with whatever the last user of the name left in it."""
-        size = math.prod(shape)
-        if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = _aligned(size)
-        return self._arrays[name][:size].reshape(shape)
-
-
-def _aligned(size: int) -> Floats:
-    """New memory that begins at a cache line, where vector instructions are a sixth faster than where numpy begins."""
-    memory = np.empty(size + 16, np.float32)
-    start = -memory.ctypes.data % 64 // 4
-    return memory[start : start + size]
-
-
 def _get(tensors: Mapping[str, NDArray[np.generic]], name: str) -> Floats:
     return tensors[name].astype(np.float32, copy=False)
 
@@ -251,7 +287,7 @@ def _runs(bounds: list[int], most: int) -> Iterator[tuple[int, int, int]]:
         index = end
 
 
-def _weighted(split: Floats, target: Floats, totals: Floats, space: _Space, *, in_range: bool) -> None:
+def _weighted(split: Floats, target: Floats, totals: Floats, space: Space, *, in_range: bool) -> None:
     """Attention of some heads before it is divided by the sums of its weights.
 
     Args:

@@ -100,8 +100,8 @@ class CrossEncoder:
         scores = np.zeros(len(pairs), np.float32)
 
         def work(batch: list[int]) -> None:
-            states = self._bert.hidden_states([pairs[i][0] for i in batch], [pairs[i][1] for i in batch])
-            pooled = np.tanh(np.stack([state[0] for state in states]) @ self._pooler + self._pooler_bias)
+            first = self._bert.first_states([pairs[i][0] for i in batch], [pairs[i][1] for i in batch])
+            pooled = np.tanh(first @ self._pooler + self._pooler_bias)
             scores[batch] = pooled @ self._classifier + self._classifier_bias
 
         threads.spread(work, list(_batches([len(ids) for ids, _ in pairs])))
