@@ -148,6 +148,7 @@ class RecordReader:
             found, fault = recover(text, error, self._is_record)
             if fault:
                 self._damage(fault)
+        del text  # of a long line with an emoji it takes four bytes a character, while the record is worked on
         for value in found:
             if isinstance(value, dict):
                 self._report.records += 1
