@@ -60,11 +60,12 @@ def recall(
         return RecallResult()
     times = [chunk.ts for chunk in ranked.chunks]
     recency = recency_bonus(times, options.half_life_days)
-    scores = ranked.scores + recency + time_bonus(times, span)
+    timely = time_bonus(times, span)
+    scores = ranked.scores + recency + timely
     if cross_encoder is not None:
-        scores = rerank(cross_encoder, query, ranked.chunks, scores, options)
-        if options.half_life_days:  # asked for; the default decides only between passages that are otherwise equal
-            scores += recency
+        # It knows nothing of time, so what was asked of it counts again; the default recency was a tie-breaker only.
+        wished = timely + recency if options.half_life_days else timely
+        scores = rerank(cross_encoder, asked, ranked.chunks, scores, options) + wished
     scored = [Scored(chunk, float(score)) for chunk, score in zip(ranked.chunks, scores, strict=True)]
     chosen = select(scored, options.k, bound_tools=not options.where.types)
     hits = [Hit(one.chunk, one.score, one.chunk.id in ranked.weak) for one in chosen]
