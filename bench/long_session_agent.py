@@ -65,8 +65,9 @@ def claude(prompt: str, home: Path | None, folder: Path) -> Answer:
     config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     call = ["claude", "-p", "--output-format", "json", "--no-session-persistence", "--disable-slash-commands"]
     call += ["--settings", '{"disableAllHooks":true}', "--strict-mcp-config", "--mcp-config", str(config)]
-    # Options that take several values come last: they would swallow the next one.
-    call += ["--allowedTools", *TOOLS] if home is not None else ["--tools", ""]
+    call += ["--tools", ""]  # none of its own: it could read the sessions from the disk
+    # An option that takes several values comes last: it would swallow the next one.
+    call += ["--allowedTools", *TOOLS] if home is not None else []
     said = json.loads(_run(call, prompt, folder))
     usage = said.get("usage", {})
     paid = Tokens(
@@ -78,7 +79,7 @@ def claude(prompt: str, home: Path | None, folder: Path) -> Answer:
 
 
 def codex(prompt: str, home: Path | None, folder: Path) -> Answer:
-    """Ask Codex; its own MCP servers are not switched off."""
+    """Ask Codex. It keeps its own MCP servers and a shell that can read the disk: hide sessions that are on it."""
     call = ["codex", "exec", "--json", "--skip-git-repo-check", "--ephemeral", "--disable", "hooks", "-s", "read-only"]
     if home is not None:
         command = funes("mcp")
