@@ -33,7 +33,7 @@ from invented import (
     SYMPTOMS,
 )
 
-FORM = 2
+FORM = 3
 """Raised when what is generated changes."""
 
 END = datetime(2026, 6, 30, 18, tzinfo=UTC)
@@ -131,10 +131,13 @@ def _subjects(count: int, seed: int) -> Iterator[_Subject]:
     components = components[: max(1, min(len(components), count // 5))]
     pairs = [(component, symptom) for component in components for symptom in range(len(SYMPTOMS))]
     chance.shuffle(pairs)
+    causes: dict[str, list[str]] = {}
     for number in range(count):
         component, symptom = pairs[number % len(pairs)]
         digest = hashlib.blake2b(component.encode(), digest_size=2).hexdigest()
-        cause = f"in the {component} {chance.choice(CAUSES)}"
+        if not causes.get(component):
+            causes[component] = chance.sample(CAUSES, len(CAUSES))
+        cause = f"in the {component} {causes[component].pop()}"
         yield _Subject(f"{component.split()[0]}-{digest}", component, symptom, cause, chance.choice(DECISIONS))
 
 
