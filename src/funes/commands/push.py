@@ -197,7 +197,7 @@ class _Push:
 
     def _guard(self, there: Holdings) -> None:
         """A first push to a memory that others filled, and that shares nothing with this one, may be a slip."""
-        if self.state.time or there.empty or self._agreed or self.source.catalogue.common(there):
+        if self.state.time or self.state.approved or there.empty or self._agreed or self.source.catalogue.common(there):
             return
         held = f"{self.label} holds {len(there.texts):,} passages and none of them is in your memory"
         self._ask(
