@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,6 @@ FIRST_WAIT = 0.5
 """Seconds before the second try; each further wait is twice as long."""
 
 TIMEOUT = 20.0
-PIECE = 1 << 20
 
 
 class Downloads:
@@ -97,7 +97,8 @@ class Downloads:
         except OSError as error:
             raise unwritable(error) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
     def _fill(self, content: _Content) -> None:
         """Download one content, trying again from where it broke off."""
@@ -107,7 +108,9 @@ class Downloads:
                 for piece in self._pieces(content):
                     content.add(piece)
             except (RemoteBusyError, RemoteUnreachableError) as fault:
-                wait = fault.wait if isinstance(fault, RemoteBusyError) and fault.wait else FIRST_WAIT * 2 ** (tried - 1)
+                wait = (
+                    fault.wait if isinstance(fault, RemoteBusyError) and fault.wait else FIRST_WAIT * 2 ** (tried - 1)
+                )
                 if tried == TRIES or wait > LONGEST_WAIT or self._stop.wait(wait):
                     raise
                 continue
@@ -135,7 +138,7 @@ class Downloads:
                 self._client.utils.hf_raise_for_status(answer)
                 if content.received and answer.status_code != 206:
                     content.restart()
-                for piece in answer.iter_bytes(PIECE):
+                for piece in answer.iter_bytes():  # as it comes, so that a break loses nothing
                     if self._stop.is_set():
                         raise RemoteUnreachableError("The download was stopped.")
                     yield piece

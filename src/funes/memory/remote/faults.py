@@ -80,14 +80,17 @@ def remote_fault(error: BaseException, asked: Asked) -> RemoteError | None:
     Returns:
         The error to raise, None for an exception that is a fault of this program.
     """
-    if isinstance(error, RemoteError):
-        return error
-    status, headers = _response(error)
-    if status:
-        return _by_status(status, headers, asked)
-    if not _is_transport(error):
-        return None
-    return RemoteUnreachableError(f"{_cap(asked.hub)} cannot be reached ({_reason(error, asked)}).")
+    cause: BaseException | None = error
+    while cause is not None:  # the client wraps what happens in its threads
+        if isinstance(cause, RemoteError):
+            return cause
+        status, headers = _response(cause)
+        if status:
+            return _by_status(status, headers, asked)
+        if _is_transport(cause):
+            return RemoteUnreachableError(f"{_cap(asked.hub)} cannot be reached ({_reason(cause, asked)}).")
+        cause = cause.__cause__
+    return None
 
 
 def _by_status(status: int, headers: Mapping[str, str], asked: Asked) -> RemoteError:
