@@ -275,7 +275,10 @@ def test_decisions_and_waiting_events_do_not_quote_it(projects: Path, tmp_path: 
     assert [item.name for item in spool.glob(f"*{hook.SUFFIX}")] == [f"0002{hook.SUFFIX}"]
 
 
-def test_a_killed_run_can_be_repeated_or_completed(projects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("completes", ["index", "forget"])
+def test_a_killed_run_can_be_repeated_or_completed(
+    projects: Path, monkeypatch: pytest.MonkeyPatch, completes: str
+) -> None:
     cache, parser = two_sessions(projects)
     index(projects)
     for step in ("replace", "finish"):
@@ -290,7 +293,11 @@ def test_a_killed_run_can_be_repeated_or_completed(projects: Path, monkeypatch: 
         assert list(read_tombstones()) == [cache.id]
     assert stored() == {parser.id}
     assert unfinished_rewrite(memory_folder())
-    index(projects)
+    if completes == "index":
+        index(projects)
+    else:
+        report = forget(Wanted(sessions=(cache.id,)), do=True)
+        assert (report.sessions, report.notes) == ([], [f"Session {cache.id} is forgotten already."])
     assert not unfinished_rewrite(memory_folder())
     assert files_with(funes_home(), "cachequokka") == []
 

@@ -68,11 +68,14 @@ def test_forget(session: ClaudeSession, capsys: pytest.CaptureFixture[str]) -> N
     code, out, _ = run(capsys, "forget", "--workdir", session.cwd, "--json")
     document = json.loads(out)
     assert (document["done"], [item["id"] for item in document["sessions"]]) == (False, [session.id])
-    assert run(capsys, "forget", "--before", "2020-01-01", "--yes")[1] == "no session meets these conditions\n"
+    assert run(capsys, "forget", "--before", "2020-01-01", "--yes")[1] == "no session is left to forget\n"
     code, out, _ = run(capsys, "forget", session.id, "--yes")
     assert code == 0
     assert "1 session, 6 passages removed" in out
     assert session.id in run(capsys, "forget", "--list")[1]
+    code, out, _ = run(capsys, "forget", session.id, "--yes")
+    assert (code, out.splitlines()[1]) == (0, "no session is left to forget")
+    assert "is forgotten already" in out
     assert json.loads(run(capsys, "forget", "--list", "--json")[1])["forgotten"][0]["id"] == session.id
     assert run(capsys, "index", str(session.path))[1].startswith("1 trace: nothing new")
     assert run(capsys, "forget", "--undo", "all")[0] == 0

@@ -13,6 +13,7 @@ from funes.commands.indexing.exclusions import Exclusions
 from funes.commands.stored import TraceChange, change_counts, change_decisions, forget_places
 from funes.commands.tombstones import bury, raise_again, read_tombstones
 from funes.errors import FunesError
+from funes.memory.identity import unfinished_rewrite
 from funes.paths import funes_home, memory_folder
 from funes.ui.reasons import FORGOTTEN
 
@@ -92,8 +93,11 @@ def forget(wanted: Wanted, *, do: bool) -> ForgetReport:
 
     if bool(wanted.sessions) == wanted.conditions:
         raise FunesError("Name either sessions, or conditions: --repo, --before, --workdir, --ignored.")
+    if do:
+        _complete()
     reader = MemoryReader.open()
-    report = ForgetReport(_select(reader, wanted))
+    report = ForgetReport()
+    report.sessions = _select(reader, wanted, report)
     report.notes += _kept_forks(reader, report.sessions)
     if not report.sessions:
         return report
@@ -131,14 +135,29 @@ def undo(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _select(reader: MemoryReader, wanted: Wanted) -> list[SessionSummary]:
+def _complete() -> None:
+    """Finish what a killed run has left to do."""
+    from funes.memory.rewriting import MemoryRewriter
+
+    if unfinished_rewrite(memory_folder()):
+        with MemoryRewriter(memory_folder(), doing="forgetting sessions") as rewriter:
+            rewriter.finish()
+
+
+def _select(reader: MemoryReader, wanted: Wanted, report: ForgetReport) -> list[SessionSummary]:
     """Sessions that are wanted, and the sub-agents' sessions below them; latest activity first."""
     from funes.commands.opened import one_of
 
     everything = reader.sessions()
     if wanted.sessions:
         remedy = "`funes sessions` lists them"
-        chosen = {one_of(name, reader.find_sessions, "session", remedy) for name in wanted.sessions}
+        buried = read_tombstones()
+        chosen = set()
+        for name in wanted.sessions:
+            if name in buried and not reader.find_sessions(name):
+                report.notes.append(f"Session {name} is forgotten already.")
+            else:
+                chosen.add(one_of(name, reader.find_sessions, "session", remedy))
     else:
         chosen = {session.id for session in _meeting(everything, wanted)}
     while more := {item.id for item in everything if item.kind == "subagent" and item.parent_id in chosen} - chosen:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TITLE_CHARACTERS = 80
 PUBLISHED = (
     "Revoke these credentials: nothing else makes them harmless. Where this memory was published before, the former "
-    "text is still there, in the history too: delete that dataset repository or folder, then `funes push` makes it anew."
+    "text is still there, in the history too: delete that dataset repository or folder, then `funes push` makes it new."
 )
 
 
@@ -73,7 +73,7 @@ def scrub_json(report: ScrubReport) -> dict[str, Any]:
 def forget_text(report: ForgetReport) -> str:
     """The sessions that go or went."""
     if not report.sessions:
-        return _text(["no session meets these conditions"])
+        return _text([*(f"note: {note}" for note in report.notes), "no session is left to forget"])
     lines = [_session(session) for session in report.sessions]
     what = f"{_number(len(report.sessions), 'session')}, {_number(report.passages, 'passage')}"
     kept = f"; {_number(report.kept, 'passage')} of them in other sessions too, kept there" if report.kept else ""
