@@ -45,7 +45,7 @@ lint: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Sizes and speeds, each next to its target.
+# Sizes and speeds next to their targets, then every table of docs/benchmarks.md; half an hour on two quiet cores.
 bench: .venv/dev
 	$(BIN)/python bench/run.py
 
