@@ -27,6 +27,8 @@ PAIRS = [
     ("both of them are long and neither of them fits " * 4, "both of them are long and neither of them fits " * 4),
     ("Größe, naïve façade 🙂", "漢字 and the rest; x = {'a': 1}"),
 ]
+WORDS = ["the", "parser", "line", "retry", "price", "cache", "version", "question", "what", "why", "did", "long",
+         "short", "them", "and", "of"]  # fmt: skip
 WIDTH, LAYERS, INNER, POSITIONS = 48, 2, 96, 64
 
 
@@ -36,7 +38,7 @@ def tokenizer_json() -> str:
 
     signs = string.ascii_lowercase + string.digits
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *signs, *(f"##{sign}" for sign in signs), *string.punctuation]
-    pieces += "the parser line retry price cache version question what why did long short them and of".split()
+    pieces += WORDS
     vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)

@@ -9,15 +9,21 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from funes.__main__ import main
+from funes.memory.reader import MemoryReader
+from funes.memory.store import MemoryWriter
 from funes.models import chosen
 from funes.models.cross_encoder import CrossEncoder
 from funes.models.pinned import CROSS_ENCODER, PinnedFile, PinnedModel
-from tests.support.cross_encoders import write_cross_encoder
+from funes.search.model import RecallOptions
+from funes.search.pipeline import recall as search
+from tests.support.chunks import make_chunk
+from tests.support.cross_encoders import KnownAnswers, write_cross_encoder
 from tests.support.hub_server import HubServer
 from tests.support.small_memory import make_memory
 
@@ -292,3 +298,37 @@ def test_a_chosen_folder_that_is_gone_is_a_note_unless_it_was_asked_for(run, mem
     code, out, err = run("recall", QUESTION, "--memory", memory, "--rerank", "cross-encoder")
     assert (code, out) == (1, "")
     assert "it has no config.json" in err
+
+
+OLD, NEW = "The parser was dropped for its errors.", "The parser was dropped for its speed."
+
+
+@pytest.fixture
+def dated(tmp_path):
+    """A memory of two passages, one of which is from yesterday."""
+    now = datetime.now(UTC)
+    chunks = [
+        make_chunk(text, id=f"{age:024x}", turn_uuid=f"t{age}", session_id=f"s{age}", ts=now - timedelta(days=age))
+        for text, age in ((OLD, 300), (NEW, 1))
+    ]
+    with MemoryWriter(tmp_path / "dated") as writer:
+        writer.append(chunks)
+        writer.finish()
+    return MemoryReader.open(str(tmp_path / "dated"))
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "first"),
+    [
+        ("why was the parser dropped", {}, OLD),
+        ("why was the parser dropped", {"half_life_days": 0}, OLD),
+        ("why was the parser dropped", {"half_life_days": 10}, NEW),
+        ("why was the parser dropped yesterday", {}, NEW),
+    ],
+)
+def test_what_was_asked_of_time_counts_after_the_cross_encoder(dated, question, options, first):
+    """It prefers the old passage here, and knows nothing of time."""
+    reader = KnownAnswers({OLD: 5.0, NEW: 4.0})
+    found = search(dated, None, question, RecallOptions(neighbors=0, **options), reader).hits
+    assert found[0].chunk.text == first
+    assert reader.questions == ["why was the parser dropped"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,29 @@ def write_cross_encoder(
     change(weights)
     (folder / "model.safetensors").write_bytes(_safetensors(weights, dtype))
     return folder
+
+
+class KnownAnswers:
+    """In the place of a cross-encoder: the scores are known, and a step takes `cost` seconds of its own clock."""
+
+    def __init__(self, answers: dict[str, float], cost: float = 0.0) -> None:
+        self.answers = answers
+        self.cost = cost
+        self.now = 100.0
+        self.read: list[str] = []
+        self.questions: list[str] = []
+
+    def pairs(self, question: str, passages: Sequence[str]) -> list[Any]:
+        self.questions.append(question)
+        return list(passages)
+
+    def scores(self, pairs: Sequence[Any]) -> np.ndarray:
+        self.now += self.cost
+        self.read += pairs
+        return np.array([self.answers[text] for text in pairs], np.float32)
+
+    def clock(self) -> float:
+        return self.now
 
 
 def _safetensors(tensors: dict[str, Any], dtype: str) -> bytes:

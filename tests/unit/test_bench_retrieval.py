@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,14 @@ from funes.memory.filters import Filter
 from funes.memory.reader import MemoryReader
 from funes.search import context, evidence, ranking
 from funes.search.model import Hit
-from tests.support.chunks import make_chunk
-from tests.support.small_memory import make_memory
-
-sys.path.append(str(Path(__file__).parents[2] / "bench"))
-
 from generate import generate
 from intervals import interval
 from layouts import FOUR
 from question_sets import Asked
 from retrieval import grade
 from stages import STAGES, Recall, _set
+from tests.support.chunks import make_chunk
+from tests.support.small_memory import make_memory
 
 
 def asked(evidence_keys, sessions=("s1",)):

@@ -63,9 +63,8 @@ def recall(
     timely = time_bonus(times, span)
     scores = ranked.scores + recency + timely
     if cross_encoder is not None:
-        # It knows nothing of time, so what was asked of it counts again; the default recency was a tie-breaker only.
-        wished = timely + recency if options.half_life_days else timely
-        scores = rerank(cross_encoder, asked, ranked.chunks, scores, options) + wished
+        wished = timely + recency if options.half_life_days else timely  # the default recency is a tie-breaker only
+        scores = rerank(cross_encoder, asked, ranked.chunks, scores, wished, options)
     scored = [Scored(chunk, float(score)) for chunk, score in zip(ranked.chunks, scores, strict=True)]
     chosen = select(scored, options.k, bound_tools=not options.where.types)
     hits = [Hit(one.chunk, one.score, one.chunk.id in ranked.weak) for one in chosen]

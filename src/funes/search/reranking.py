@@ -31,6 +31,7 @@ def rerank(
     question: str,
     chunks: Sequence[Chunk],
     scores: Floats,
+    wished: Floats,
     options: RecallOptions,
     clock: Callable[[], float] = time.monotonic,
 ) -> Floats:
@@ -41,6 +42,8 @@ def rerank(
         question: as it was asked.
         chunks: the passages; one that stands in the list twice is read once.
         scores: `(n,)` float32, what they scored so far, aligned with `chunks`.
+        wished: `(n,)` float32, the part of it for what was asked of time, of which the cross-encoder knows nothing: it
+            counts once more within the new order.
         options: how many different passages to read at most, and for how long; the first step is taken whatever it
             costs.
         clock: gives the time in seconds.
@@ -71,6 +74,9 @@ def rerank(
     answers = dict(zip(wanted, found, strict=False))
     read = next((place for place, mark in enumerate(prints) if mark not in answers), len(prints))
     ranked = sorted(range(read), key=lambda place: (-answers[prints[place]], place))
+    steps = np.sort((scores - wished)[order[:read]])[::-1]
+    timely = [float(step + wished[order[place]]) for step, place in zip(steps, ranked, strict=True)]
+    ranked = [ranked[index] for index in sorted(range(read), key=lambda index: (-timely[index], index))]
     new = scores.copy()
     below = scores[order[read]] if read < len(order) else np.float32(-np.inf)
     for place in reversed(range(read)):
