@@ -167,7 +167,7 @@ def table(made: list[Minute]) -> Table:
     ]  # fmt: skip
     rows = []
     for one in made:
-        first = min(one.first.values(), default=None)
+        soonest = min(one.first.values(), default=None)
         newest = one.first.get("newest")
         vectors = one.vectors
         rate = f"{vectors.wall:,.0f} s, CPU {vectors.cpu:,.0f} s" if vectors else "not run"
@@ -176,7 +176,7 @@ def table(made: list[Minute]) -> Table:
                 f"{one.pile.sessions:,}",
                 f"{one.pile.size / 1e6:,.0f}",
                 f"{one.passages:,}",
-                "not found" if first is None else f"{first:.1f} s",
+                "not found" if soonest is None else f"{soonest:.1f} s",
                 "not found" if newest is None else f"{newest:.1f} s",
                 f"{one.words.wall:.1f} s",
                 f"{one.words.cpu:.0f} s",

@@ -111,7 +111,7 @@ def table(bundles: Sequence[Bundle], read: Sequence[dict[str, Reading]], prices:
         "arm", "facts read", "of the independent ones", "tokens read", "cost, thousands of input tokens",
         "of that, producing", "cost per covered fact (95 % interval)",
     ]  # fmt: skip
-    rows = []
+    rows: list[list[str]] = []
     data = {}
     for arm in ARMS:
         found = [
@@ -119,16 +119,16 @@ def table(bundles: Sequence[Bundle], read: Sequence[dict[str, Reading]], prices:
             for bundle, one in zip(bundles, read, strict=True)
         ]
         costs = [one[arm].paid.cost(prices) for one in read]
-        groups = [(cost, sum(each)) for cost, each in zip(costs, found, strict=True)]
-        facts, total = sum(sum(each) for each in found), sum(len(each) for each in found)
+        groups = [[cost, float(sum(marks))] for cost, marks in zip(costs, found, strict=True)]
+        facts, total = sum(map(sum, found)), sum(map(len, found))
         independent = [
             hit
-            for bundle, each in zip(bundles, found, strict=True)
-            for fact, hit in zip(bundle.facts, each, strict=True)
+            for bundle, marks in zip(bundles, found, strict=True)
+            for fact, hit in zip(bundle.facts, marks, strict=True)
             if fact.source == "question"
         ]
         low, high = bootstrap(groups, cost_per_fact)
-        share_low, share_high = bootstrap([(sum(each), len(each)) for each in found], ratio)
+        share_low, share_high = bootstrap([[float(sum(marks)), float(len(marks))] for marks in found], ratio)
         producing = sum(one[arm].produced.cost(prices) for one in read) / len(read)
         each_fact = f"{cost_per_fact(groups):,.0f} ({low:,.0f} to {high:,.0f})" if facts and sum(costs) else "–"
         rows.append(

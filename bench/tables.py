@@ -36,7 +36,7 @@ class Table:
     name: str
     title: str
     columns: Sequence[str]
-    rows: list[Sequence[str]] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
 
