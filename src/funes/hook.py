@@ -56,16 +56,23 @@ ROOT_VARIABLES = (
 BAKED_VARIABLES = ("FUNES_HOME", "FUNES_MODELS", "XDG_CACHE_HOME")
 """What an agent may filter from the environment of its hooks, and so is written into the installed command."""
 
-REMOTE_FOLDERS = (
-    "HF_HOME",
-    "HF_HUB_CACHE",
-    "HF_TOKEN_PATH",
+HUB_VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "HF_TOKEN_PATH", "HF_ENDPOINT")
+STORE_VARIABLES = (
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
     "GOOGLE_APPLICATION_CREDENTIALS",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "STORAGE_EMULATOR_HOST",
+    "AZURE_STORAGE_ENDPOINT",
+    "AZURE_STORAGE_ACCOUNT_NAME",
 )
-REMOTE_NAMES = ("HF_ENDPOINT", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
 """The same for an agent that is bound to a memory elsewhere: where credentials are, never credentials themselves."""
+
+_NO_PATHS = (*STORE_VARIABLES[3:], "HF_ENDPOINT")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -122,11 +129,13 @@ def baked_variables(memory: str) -> dict[str, str]:
     Args:
         memory: the memory that the agent is bound to, empty for the local one.
     """
-    folders = (*BAKED_VARIABLES, *REMOTE_FOLDERS) if memory else BAKED_VARIABLES
+    names = BAKED_VARIABLES
+    if memory and not os.path.isabs(memory):
+        names += STORE_VARIABLES if "://" in memory else HUB_VARIABLES
     found = {}
-    for name in (*folders, *(REMOTE_NAMES if memory else ())):
+    for name in names:
         if value := os.environ.get(name):
-            found[name] = os.path.abspath(os.path.expanduser(value)) if name in folders else value
+            found[name] = value if name in _NO_PATHS else os.path.abspath(os.path.expanduser(value))
     return found
 
 
@@ -253,7 +262,7 @@ def _options(arguments: Sequence[str]) -> dict[str, dict[str, str]]:
     for argument in rest:
         if argument == "--env":
             name, _, value = next(rest, "").partition("=")
-            if name in BAKED_VARIABLES or name in REMOTE_FOLDERS or name in REMOTE_NAMES:
+            if name in BAKED_VARIABLES or name in HUB_VARIABLES or name in STORE_VARIABLES:
                 variables[name] = value
         elif argument in ("--event", "--memory"):
             plain[argument[2:]] = next(rest, "")
@@ -331,6 +340,8 @@ def _work(arguments: Sequence[str]) -> NoReturn:
     """Be the worker; when funes itself cannot be imported, log that."""
     lock = int(arguments[0]) if arguments else None
     sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    # Starting BLAS's own threads, which funes does not use, takes longer than reading a turn.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from funes.commands.follow import follow
 
