@@ -152,7 +152,7 @@ def _gain(before: Grades | None, after: Grades, groups: list[str] | None) -> str
 
 def _groups(questions: QuestionSet) -> list[str] | None:
     groups = [asked.group for asked in questions.asked if asked.evidence]
-    return groups if len(set(groups)) < len(groups) else None
+    return groups if 1 < len(set(groups)) < len(groups) else None
 
 
 def numbers(questions: QuestionSet, graded: Sequence[Grades]) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _sets(arguments: argparse.Namespace) -> list[QuestionSet]:
     quick = arguments.quick
     makers = {
         "locomo": lambda: [locomo(arguments.work, 1 if quick else 10)],
-        "team": lambda: [team(arguments.work, arguments.team_home, arguments.traces, 60 if quick else 7200)],
+        "team": lambda: [team(arguments.work, arguments.team_home, arguments.traces, 60 if quick else arguments.embed)],
         "day-zero": lambda: day_zero(arguments.work, 100 if quick else arguments.sessions, arguments.seed),
     }
     if unknown := set(arguments.sets) - set(makers):
@@ -214,6 +214,9 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1, help="of the invented pile")
     options.add_argument("--team-home", type=Path, metavar="DIR", help="a FUNES_HOME with the team's sessions")
     options.add_argument("--traces", type=Path, metavar="DIR", help="the unpacked team sessions")
+    options.add_argument(
+        "--embed", type=float, default=7200, metavar="SECONDS", help="for the team's vectors, when they have to be made"
+    )
     options.add_argument("--cross-encoder", type=Path, metavar="DIR", help="a folder as `funes models use` takes it")
     arguments = options.parse_args()
     began = start()
