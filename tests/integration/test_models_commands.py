@@ -217,6 +217,14 @@ def test_a_folder_of_ones_own_is_used_until_it_is_removed(run, model, memory, pl
     assert not chosen.choices_file().exists()
 
 
+def test_going_back_from_ones_own_keeps_the_pinned_one(run, small, model, places):
+    folder = install(model, places / "models" / "reader")
+    assert run("models", "use", "cross-encoder", install(model, places / "mine"))[0] == 0
+    assert "is not used any more" in run("models", "remove", "cross-encoder")[1]
+    assert states(run)["cross-encoder"]["folder"] == str(folder)
+    assert "deleted from" in run("models", "remove", "cross-encoder")[1]
+
+
 def test_a_folder_is_noted_whole_and_watched(run, model, places, monkeypatch):
     folder = install(model, places / "mine")
     monkeypatch.chdir(places)

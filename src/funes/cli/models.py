@@ -78,7 +78,7 @@ def pull(name: str) -> int:
 @models.command("remove")
 @click.argument("name")
 def remove(name: str) -> int:
-    """Delete a model's files; `cross-encoder` also goes back from a folder of your own, which stays as it is."""
+    """Delete a model's files; after `funes models use`, go back from your own folder instead, which stays as it is."""
     from funes.commands.models import remove_model
 
     removal = remove_model(name)

@@ -50,13 +50,13 @@ class Removal:
         name: what the commands call the model.
         folders: where its files were deleted.
         size: bytes of its files in one such folder.
-        forgotten: the folder that was the user's choice, which is left as it is.
+        forgotten: the folder that was the user's choice, which is left as it is; then nothing was deleted.
     """
 
     name: str
     folders: list[Path]
     size: int
-    forgotten: Path | None
+    forgotten: Path | None = None
 
 
 def list_models() -> list[ModelState]:
@@ -125,7 +125,7 @@ def pull_model(name: str = EMBEDDING, progress: Callable[[str, int, int], None] 
 
 
 def remove_model(name: str) -> Removal:
-    """Delete a pinned model's files, and go back from the user's choice to the pinned model.
+    """Go back from the user's choice to the pinned model; without a choice, delete the pinned model's files.
 
     Args:
         name: as `list_models` gives it, or the model's full id.
@@ -137,16 +137,16 @@ def remove_model(name: str) -> Removal:
     from funes.models.removal import remove
 
     model = _named(name)
-    chosen = chosen_cross_encoder() if model.name == CROSS_ENCODER else None
-    if chosen:
+    if model.name == CROSS_ENCODER and (chosen := chosen_cross_encoder()):
         forget_cross_encoder()
+        return Removal(model.name, [], 0, chosen.folder)
     try:
         folders = remove(model)
     except OSError as error:
         raise FunesError(f"{error.filename} cannot be deleted ({error.strerror}); delete it by hand.") from error
-    if not folders and not chosen:
+    if not folders:
         raise FunesError(f"The model {model.model_id} is not on this machine; there is nothing to remove.")
-    return Removal(model.name, folders, model.size, chosen.folder if chosen else None)
+    return Removal(model.name, folders, model.size)
 
 
 def use_model(name: str, folder: Path) -> ModelState:
