@@ -79,6 +79,8 @@ def find_trace(session: str, folder: Path) -> Path | None:
 def session_text(path: Path, until: int) -> str:
     """What an agent that resumes a session has in its context: messages, tool calls and tool output, no thinking.
 
+    After a compaction that is the summary and what came later.
+
     Args:
         path: the trace.
         until: the last turn.
@@ -86,10 +88,12 @@ def session_text(path: Path, until: int) -> str:
     from funes.traces.claude import ClaudeSource
     from funes.traces.model import ReadReport
 
-    parts = []
+    parts: list[str] = []
     for number, (_, turn) in enumerate(ClaudeSource().read(path, ReadReport())):
         if number > until:
             break
+        if turn.origin == "compaction":
+            parts.clear()
         # Claude Code leaves the thinking of finished turns out of what it sends.
         parts += [block.text for block in turn.blocks if block.type != "thinking"]
     return "\n".join(parts)

@@ -66,3 +66,15 @@ def test_a_resumed_session_is_all_but_the_thinking_up_to_the_turn(tmp_path: Path
     ] * 5
     assert session_text(path, 0) == "first question"
     assert find_trace("another", tmp_path) is None
+
+
+def test_of_a_compacted_session_the_summary_and_what_follows_are_left(tmp_path: Path) -> None:
+    session = ClaudeSession(tmp_path, "compacted")
+    session.prompt("before")
+    summary = {"role": "user", "content": "the summary"}
+    record = {"type": "user", "uuid": "u9", "parentUuid": None, "sessionId": session.id, "cwd": session.cwd}
+    record |= {"timestamp": "2026-04-01T10:00:00Z", "version": "2.1.100", "message": summary, "isCompactSummary": True}
+    session.write(record)
+    session.prompt("after")
+    assert session_text(session.path, 99) == "the summary\nafter"
+    assert session_text(session.path, 0) == "before"
