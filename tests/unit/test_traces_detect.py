@@ -14,7 +14,7 @@ import zstandard
 from funes.errors import FunesError
 from funes.traces import registry
 from funes.traces.claude import ClaudeSource
-from funes.traces.detect import find_traces, is_session_name, read_head, walk
+from funes.traces.detect import detect, find_traces, is_session_name, may_be_trace, read_head, walk
 from tests.support.claude import record
 from tests.support.corpus import shared_corpus
 
@@ -213,3 +213,33 @@ def test_every_real_trace_is_recognised_as_what_it_is():
     assert seen["pi", "pi"] == 4
     # Two empty files.
     assert {pair: number for pair, number in seen.items() if not pair[1]} == {("claude", ""): 2}
+
+
+def test_a_parquet_file_that_holds_raw_traces_is_no_trace_of_theirs(tmp_path):
+    """Uncompressed, the text of the traces stands in the file as it is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    record = '{"type": "user", "uuid": "u1", "sessionId": "s1", "message": {"role": "user", "content": "hi"}}'
+    path = tmp_path / "train.parquet"
+    pq.write_table(pa.table({"trace": [record], "session_id": ["s1"]}), path, compression="none", use_dictionary=False)
+    source = detect(path, registry.sources())
+    assert source is not None
+    assert source.name == "parquet"
+
+
+@pytest.mark.parametrize(
+    ("path", "may_be"),
+    [
+        ("data/train-00000-of-00002.parquet", True),
+        ("a/b/session.jsonl", True),
+        ("rollout.jsonl.zst", True),
+        ("state.db", True),
+        ("README.md", False),
+        ("a/history.jsonl", False),
+        ("session/tool-results/one.json", False),
+        ("chunks.lance/data/x.lance", False),
+    ],
+)
+def test_files_elsewhere_are_judged_by_their_paths(path, may_be):
+    assert may_be_trace(path) is may_be

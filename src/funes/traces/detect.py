@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from funes.traces.jsonl import iter_records
 from funes.traces.model import Head, ReadReport, TraceSource
-from funes.traces.streams import SQLITE_MAGIC, open_trace
+from funes.traces.streams import PARQUET_MAGIC, SQLITE_MAGIC, open_trace
 
 HEAD_BYTES = 256 * 2**10
 HEAD_LINES = 50
@@ -126,8 +126,9 @@ def read_head(path: Path) -> Head:
         start = stream.peek(1)[:HEAD_BYTES] if not stream.seekable() else stream.read(HEAD_BYTES)
         if start.startswith(SQLITE_MAGIC):
             return Head(path, start, [], _tables(path, start))
-        if start.startswith(b"PAR1"):
-            return Head(path, start, [])
+        if start.startswith(PARQUET_MAGIC):
+            # What follows may be raw traces, which the sources of those must not take for their own.
+            return Head(path, PARQUET_MAGIC, [])
     return Head(path, start, _records(path, start))
 
 

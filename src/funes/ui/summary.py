@@ -58,7 +58,7 @@ def _waiting(report: IndexReport) -> str:
     return f"{report.waiting:,} waiting (they are found by words; the next `funes index` goes on)"
 
 
-def _named(what: str, faults: Sequence[tuple[Path, str]]) -> list[str]:
+def _named(what: str, faults: Sequence[tuple[Path | str, str]]) -> list[str]:
     lines = [f"{what}: {path}: {reason}" for path, reason in faults[:NAMED]]
     if len(faults) > NAMED:
         lines.append(f"{what}: and {len(faults) - NAMED:,} more; `funes status` lists them")

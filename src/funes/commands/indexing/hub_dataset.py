@@ -115,7 +115,7 @@ class HubDataset:
             report: gets the numbers of files, and of those that were read before.
 
         Raises:
-            FunesError: when no file of the dataset can be a trace.
+            FunesError: when no file of the dataset can be a trace, or it is a memory.
         """
         root = f"hf://datasets/{self._place.repo}"
         found = [
@@ -123,8 +123,13 @@ class HubDataset:
             for path, file in sorted(self._files.items())
             if may_be_trace(path)
         ]
+        name = self._place.label
+        if any(path.startswith("chunks.lance/") for path in self._files):
+            raise FunesError(f"{name} is a memory, not a dataset of traces; `funes recall --memory {name}` reads it.")
         if not found:
-            raise FunesError(self._no_traces())
+            raise FunesError(
+                f"{name} on the Hub holds no files that can be traces (.jsonl, .json, .parquet or SQLite)."
+            )
         for sentence in source_problems():
             report.note(sentence)
         found = found[: options.limit]
@@ -167,12 +172,6 @@ class HubDataset:
                     )
                 )
         return found
-
-    def _no_traces(self) -> str:
-        name = self._place.label
-        if any(path.startswith("chunks.lance/") for path in self._files):
-            return f"{name} is a memory, not a dataset of traces; `funes recall --memory {name}` reads it."
-        return f"{name} on the Hub holds no files that can be traces (.jsonl, .json, .parquet or SQLite)."
 
 
 def groups(shards: Sequence[Shard]) -> Iterator[list[Shard]]:

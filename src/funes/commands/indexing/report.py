@@ -98,9 +98,9 @@ class IndexReport:
     embedded: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     redactions: Counter[str] = field(default_factory=Counter)
-    failed: list[tuple[Path, str]] = field(default_factory=list)
+    failed: list[tuple[Path | str, str]] = field(default_factory=list)
     unrecognised: list[Path] = field(default_factory=list)
-    damaged: list[tuple[Path, str]] = field(default_factory=list)
+    damaged: list[tuple[Path | str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     fresh: list[str] = field(default_factory=list)
     words_seconds: float = 0.0

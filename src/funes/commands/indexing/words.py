@@ -134,10 +134,10 @@ class WordsPhase:
         report.known += outcome.known
         report.skipped += outcome.skipped
         report.redactions += outcome.redactions
-        report.damaged += [(job.path, sentence) for sentence in outcome.damaged]
+        report.damaged += [(job.origin or job.path, sentence) for sentence in outcome.damaged]
         report.note(finished.note)
         if outcome.failed:
-            report.failed.append((job.path, outcome.failed))
+            report.failed.append((job.origin or job.path, outcome.failed))
         for info in finished.sessions:
             if info.id not in self._touched:
                 self._touched.add(info.id)
