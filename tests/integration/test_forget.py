@@ -17,6 +17,7 @@ from funes.commands.forget import Wanted, forget, undo
 from funes.commands.index import IndexOptions, IndexReport, run_index
 from funes.commands.indexing.state import IndexState
 from funes.commands.opened import OpenMemory
+from funes.commands.publishing.ledger import Ledger
 from funes.commands.status import status
 from funes.commands.tombstones import read_tombstones, tombstones_file
 from funes.errors import FunesError
@@ -24,6 +25,7 @@ from funes.memory.filters import Filter
 from funes.memory.identity import unfinished_rewrite
 from funes.memory.reader import MemoryReader
 from funes.memory.rewriting import MemoryRewriter
+from funes.memory.schema import CHUNKS
 from funes.memory.vector_store import VectorWriter
 from funes.paths import funes_home, memory_folder, state_file
 from tests.support.claude_sessions import ClaudeSession, talk
@@ -300,6 +302,21 @@ def test_a_killed_run_can_be_repeated_or_completed(
         assert (report.sessions, report.notes) == ([], [f"Session {cache.id} is forgotten already."])
     assert not unfinished_rewrite(memory_folder())
     assert files_with(funes_home(), "cachequokka") == []
+
+
+def test_what_killed_pushes_left_goes_too(projects: Path) -> None:
+    cache, parser = two_sessions(projects)
+    index(projects)
+    left, running = (Ledger(label) for label in ("acme/memory", "acme/other"))
+    for name in (left, running):
+        shutil.copytree(memory_folder() / CHUNKS, name.work() / CHUNKS)
+    with running.lock(0):
+        report = forget(Wanted(sessions=(cache.id,)), do=True)
+    assert [note.startswith("A push is running") for note in report.notes] == [True]
+    report = forget(Wanted(sessions=(parser.id,)), do=True)
+    assert report.notes == []
+    assert files_with(funes_home(), "cachequokka") == []
+    assert not list((funes_home() / "sharing").glob("*/work"))
 
 
 def test_the_state_of_an_other_memory_is_left_alone(projects: Path) -> None:

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.commands.indexing.exclusions import Exclusions
-from funes.commands.stored import TraceChange, change_counts, change_decisions, forget_places
+from funes.commands.removal import COLUMNS, Removal, inherited
+from funes.commands.stored import change_counts, change_decisions, drop_working_copies, forget_places
 from funes.commands.tombstones import bury, raise_again, read_tombstones
 from funes.errors import FunesError
 from funes.memory.identity import unfinished_rewrite
 from funes.paths import funes_home, memory_folder
-from funes.ui.reasons import FORGOTTEN
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from funes.chunking import Chunk
     from funes.memory.reader import MemoryReader
-    from funes.memory.rewriting import MemoryRewriter
     from funes.memory.sessions import SessionSummary
-
-IDS_AT_ONCE = 1000
-COLUMNS = ("id", "session_id", "seq", "offset", "source_path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +193,7 @@ def _count(doomed: set[str], report: ForgetReport) -> None:
     from funes.memory.schema import CHUNKS
 
     rows = TableHandle(memory_folder(), CHUNKS).scan(COLUMNS, with_row_address=True)
-    removal = _Removal(rows, doomed)
+    removal = Removal(rows, doomed)
     report.passages, report.kept = removal.passages, len(removal.heirs)
 
 
@@ -214,83 +206,18 @@ def _remove(doomed: set[str], report: ForgetReport) -> None:
         rules = Exclusions.load().fingerprint()
         bury(doomed)
         before = _bytes(folder)
-        removal = _Removal(rewriter.scan(COLUMNS), doomed)
+        removal = Removal(rewriter.scan(COLUMNS), doomed)
         report.passages, report.kept = removal.passages, len(removal.heirs)
         # The rows come last: as long as they are there, the command can be run again.
         report.notes += change_decisions(MemoryReader.open(), doomed)
         _drop_events(doomed)
         forget_places(removal.changes)
-        rewriter.replace({**dict.fromkeys(removal.addresses, ()), **_inherited(rewriter, removal)})
+        rewriter.replace({**dict.fromkeys(removal.addresses, ()), **inherited(rewriter, removal)})
         change_counts(removal.changes, (rules, Exclusions.load().fingerprint()))
         rewriter.finish()
+        report.notes += drop_working_copies()
         report.bytes_freed = before - _bytes(folder)
     report.done = True
-
-
-class _Removal:
-    """Which rows go, and which take over their text.
-
-    Args:
-        rows: the whole table: `COLUMNS` and the addresses.
-        doomed: ids of the sessions that go.
-    """
-
-    def __init__(self, rows: pa.Table, doomed: set[str]) -> None:
-        from funes.memory.rewriting import ADDRESS
-        from funes.memory.schema import REFERENCE
-
-        columns = [rows.column(name).to_pylist() for name in (*COLUMNS, ADDRESS)]
-        self.addresses: list[int] = []
-        self.own: dict[str, int] = {}
-        self.heirs: dict[str, int] = {}
-        self.changes: dict[str, TraceChange] = defaultdict(lambda: TraceChange(forget_place=True))
-        sources: set[tuple[str, str]] = set()
-        for identifier, session, seq, offset, path, address in zip(*columns, strict=True):
-            if session not in doomed:
-                continue
-            self.addresses.append(address)
-            if seq < 0:
-                continue
-            sources.add((path, session))
-            if offset == REFERENCE:
-                self.changes[path].copies -= 1
-            else:
-                self.changes[path].stored -= 1
-                self.own[identifier] = address
-        for path, _ in sources:
-            self.changes[path].skipped[FORGOTTEN] += 1
-        for identifier, session, _, offset, path, address in zip(*columns, strict=True):
-            waits = identifier in self.own and identifier not in self.heirs
-            if waits and offset == REFERENCE and session not in doomed:
-                self.heirs[identifier] = address
-                heir = self.changes.setdefault(path, TraceChange())
-                heir.copies -= 1
-                heir.stored += 1
-
-    @property
-    def passages(self) -> int:
-        """Passages that are in no other session."""
-        return len(self.own) - len(self.heirs)
-
-
-def _inherited(rewriter: MemoryRewriter, removal: _Removal) -> dict[int, list[Chunk]]:
-    """Rows that were references, with the text that they take over."""
-    from funes.memory.rewriting import ADDRESS
-    from funes.memory.schema import CHUNK_COLUMNS, quoted_list, table_to_chunks
-
-    found: dict[int, list[Chunk]] = {}
-    wanted = list(removal.heirs)
-    for start in range(0, len(wanted), IDS_AT_ONCE):
-        part = wanted[start : start + IDS_AT_ONCE]
-        table = rewriter.scan(CHUNK_COLUMNS, f"id IN ({quoted_list(part)})")
-        by_address = dict(zip(table.column(ADDRESS).to_pylist(), table_to_chunks(table), strict=True))
-        for identifier in part:
-            donor = by_address[removal.own[identifier]]
-            heir = by_address[removal.heirs[identifier]]
-            found[removal.heirs[identifier]] = [
-                replace(heir, text=donor.text, offset=donor.offset, ruleset=donor.ruleset)
-            ]
-    return found
 
 
 def _drop_events(doomed: set[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from funes.commands.scrubbing.blocks import Scan, StoredBlock, stored_blocks, with_texts
 from funes.commands.scrubbing.plan import Change, Plan, plan_blocks, plan_titles
-from funes.commands.stored import change_counts, change_decisions, forget_places
+from funes.commands.stored import change_counts, change_decisions, drop_working_copies, forget_places
 from funes.errors import NoMemoryError
 from funes.memory.identity import newest_version, unfinished_rewrite
 from funes.paths import memory_folder
@@ -119,6 +119,8 @@ def _change(redactor: Redactor, report: ScrubReport, stale: bool, told: Told | N
         report.notes += change_decisions(MemoryReader.open())
         change_counts(plan.changes)
         rewriter.finish()
+        if report.found:
+            report.notes += drop_working_copies()
     report.done = True
     return plan.fresh
 

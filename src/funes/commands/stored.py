@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 from funes.commands.curating.decisions import FOLDER, parse_decisions, write_decisions
 from funes.commands.curation import about
 from funes.commands.indexing.state import UNKNOWN, IndexState
-from funes.errors import FunesError
+from funes.commands.publishing import ledger
+from funes.errors import FunesError, LockedError
 from funes.memory.identity import newest_version, read_identity
+from funes.memory.lock import WriterLock
 from funes.paths import funes_home, memory_folder, state_file
 
 if TYPE_CHECKING:
@@ -85,6 +88,24 @@ def change_counts(changes: Mapping[str, TraceChange], rules: tuple[str, str] = (
         state.waiting = UNKNOWN
         if state.exclusions == rules[0]:
             state.exclusions = rules[1]
+
+
+def drop_working_copies() -> list[str]:
+    """Remove what killed pushes left: links to the table files of their time.
+
+    Returns:
+        A sentence for each push that is running now.
+    """
+    notes = []
+    for work in (funes_home() / ledger.FOLDER).glob(f"*/{ledger.WORK}"):
+        try:
+            with WriterLock(work.parent, ledger.LOCK, wait=0, doing="cleaning up"):
+                shutil.rmtree(work)
+        except LockedError:
+            notes.append(
+                f"A push is running that began before this ({work.parent.name}); it may publish what was removed."
+            )
+    return notes
 
 
 def _known(state: IndexState) -> bool:
