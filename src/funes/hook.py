@@ -129,7 +129,7 @@ def baked_variables(memory: str) -> dict[str, str]:
     Args:
         memory: the memory that the agent is bound to, empty for the local one.
     """
-    names = BAKED_VARIABLES
+    names: tuple[str, ...] = BAKED_VARIABLES
     if memory and not os.path.isabs(memory):
         names += STORE_VARIABLES if "://" in memory else HUB_VARIABLES
     found = {}

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funes.errors import FunesError
+from funes.errors import FunesError, NoMemoryError
 from funes.memory.counts import FILE as COUNTS
 from funes.memory.identity import FILE as IDENTITY
 from funes.memory.lance import guarded, written
 from funes.memory.remote import card
 from funes.memory.remote.additions import append, new_identity, refresh_counts
+from funes.memory.remote.adopting import adopt
 from funes.memory.remote.faults import RemoteMissingError, RemoteMovedError, RemoteUnreachableError
 from funes.memory.remote.folder_target import OTHERS
 from funes.memory.remote.live import newest_manifest
 from funes.memory.remote.merge import Holdings, Missing
 from funes.memory.remote.publish import Publication, Told
-from funes.memory.remote.snapshot import open_snapshot
+from funes.memory.remote.snapshot import Snapshot, open_snapshot
 from funes.memory.remote.source import Source
 from funes.memory.remote.staging import TABLES, link_files, table_files
 from funes.memory.remote.tables import Tables
@@ -47,7 +49,7 @@ class HubTarget:
     def __init__(self, label: str, place: MemoryPlace, client: HubClient, work: Path, told: Told | None = None) -> None:
         if place.revision:
             raise FunesError(
-                f"{place.label} names a revision, and only the main branch is published to; leave out the @ and what follows."
+                f"{place.label} names a revision, and only the main branch is published to; leave out the @ part."
             )
         self.label = label
         self._place = place
@@ -63,21 +65,31 @@ class HubTarget:
         return self._work / "copy"
 
     def look(self) -> Tables:
-        """Open what is there now, as a working copy."""
+        """Open what is there now, as a working copy. One request when the cache has the newest version already."""
         shutil.rmtree(self._copy, ignore_errors=True)
         self._copy.mkdir(parents=True)
         self._before = self._remote = frozenset()
+        self._parent = ""
         try:
-            self._parent = self._client.head(self._place.repo)
+            snapshot = self._snapshot()
         except RemoteMissingError:
-            self._parent = ""
-            return Tables(self.label, str(self._copy), ())
-        self._list()
-        if not newest_manifest(self._remote, CHUNKS):
-            self._check_free()
-            self._bring(card.FILE)
-            return Tables(self.label, str(self._copy), ())
-        return self._open()
+            if self._exists():
+                raise  # it is there, but not whole
+            return self._empty()
+        except NoMemoryError:
+            self._parent = self._client.head(self._place.repo)
+            self._list()
+            if not newest_manifest(self._remote, CHUNKS):
+                return self._empty()
+            snapshot = self._snapshot()  # somebody has published there since
+        if snapshot.cached:
+            reason = snapshot.note.partition(";")[0]
+            raise RemoteUnreachableError(f"{reason}, so nothing is published; run the command again later.")
+        self._parent = snapshot.commit
+        return self._open(snapshot.folder)
+
+    def _snapshot(self) -> Snapshot:
+        return open_snapshot(self._place, self._client, lambda done, total: self._told("fetch", done, total))
 
     def version(self) -> str:
         """Name of the commit."""
@@ -100,6 +112,7 @@ class HubTarget:
             len(content) if isinstance(content, bytes) else content.stat().st_size for content in add.values()
         )
         done.version = self._commit(add, delete, done)
+        self._keep(done.version)
         done.after = len(there.texts) + _new_texts(source, missing, there)
         return done
 
@@ -114,42 +127,47 @@ class HubTarget:
             told=lambda sent, _: self._told("send", min(sent, total), total),
         )
 
-    def _open(self) -> Tables:
-        snapshot = open_snapshot(self._place, self._client, lambda done, total: self._told("fetch", done, total))
-        if snapshot.cached:
-            raise RemoteUnreachableError(f"{self.label} cannot be reached, so nothing is published; try again later.")
-        if snapshot.commit != self._parent:
-            self._parent = snapshot.commit
-            self._list()
-        files = table_files(snapshot.folder)
+    def _keep(self, commit: str) -> None:
+        """Keep the new version in the cache. Where that fails, the next command fetches it."""
+        files = table_files(self._copy)
+        files |= {name: self._copy / name for name in (COUNTS, IDENTITY) if (self._copy / name).exists()}
+        with contextlib.suppress(FunesError, OSError):
+            adopt(self._client, self._place.repo, commit, files)
+
+    def _open(self, folder: Path) -> Tables:
+        files = table_files(folder)
         self._before = frozenset(files)
-        link_files(snapshot.folder, files, self._copy)
-        for name in (COUNTS, IDENTITY, card.FILE):
-            self._bring(name)
+        link_files(folder, files, self._copy)
+        for name in (COUNTS, IDENTITY):
+            if (folder / name).exists():
+                shutil.copyfile(folder / name, self._copy / name)
         present = [name for name in TABLES if any(path.startswith(f"{name}/") for path in files)]
         tables: Tables = guarded(self._copy, lambda: Tables(self.label, str(self._copy), present))
         return tables
 
-    def _list(self) -> None:
-        self._remote = frozenset(self._client.files(self._place.repo, self._parent))
-
-    def _bring(self, name: str) -> None:
-        """Put a single file of the repository into the working copy, if it has it."""
-        if name in self._remote:
-            folder = self._client.download(self._place.repo, self._parent, [name])
-            shutil.copyfile(folder / name, self._copy / name)
-
-    def _check_free(self) -> None:
-        """A repository that holds other things is for other things."""
+    def _empty(self) -> Tables:
+        """No tables yet, in a repository that is free for some."""
         others = sorted(path for path in self._remote if path not in OTHERS)
         if others:
             raise FunesError(
                 f"{self.label} is no memory and not empty (it holds {others[0]}); push to a new name, and a private "
                 "repository is created."
             )
+        return Tables(self.label, str(self._copy), ())
+
+    def _exists(self) -> bool:
+        try:
+            self._client.head(self._place.repo)
+        except RemoteMissingError:
+            return False
+        return True
+
+    def _list(self) -> None:
+        self._remote = frozenset(self._client.files(self._place.repo, self._parent)) if self._parent else frozenset()
 
     def _changes(self, tables: Tables) -> tuple[dict[str, Path | bytes], list[str]]:
         """What the commit adds, and what it deletes."""
+        self._list()
         files = table_files(self._copy)
         add: dict[str, Path | bytes] = {path: file for path, file in files.items() if path not in self._before}
         of_tables = tuple(f"{name}/" for name in TABLES)
@@ -157,7 +175,8 @@ class HubTarget:
         if refresh_counts(tables, self._copy):
             add[COUNTS] = self._copy / COUNTS
         if IDENTITY not in self._remote:
-            add[IDENTITY] = new_identity()
+            (self._copy / IDENTITY).write_bytes(new_identity())
+            add[IDENTITY] = self._copy / IDENTITY
         if (text := self._card()) is not None:
             add[card.FILE] = text.encode()
         return add, delete
@@ -165,8 +184,10 @@ class HubTarget:
     def _card(self) -> str | None:
         from funes.memory.reader import MemoryReader
 
-        path = self._copy / card.FILE
-        existing = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+        existing = None
+        if card.FILE in self._remote:
+            folder = self._client.download(self._place.repo, self._parent, [card.FILE])
+            existing = (folder / card.FILE).read_text(encoding="utf-8", errors="replace")
         return card.updated(existing, self.label, MemoryReader.open(str(self._copy)).statistics())
 
 
