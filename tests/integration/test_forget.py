@@ -20,7 +20,7 @@ from funes.commands.opened import OpenMemory
 from funes.commands.publishing.ledger import Ledger
 from funes.commands.status import status
 from funes.commands.tombstones import read_tombstones, tombstones_file
-from funes.errors import FunesError
+from funes.errors import CorruptMemoryError, FunesError
 from funes.memory.filters import Filter
 from funes.memory.identity import unfinished_rewrite
 from funes.memory.reader import MemoryReader
@@ -30,6 +30,7 @@ from funes.memory.vector_store import VectorWriter
 from funes.paths import funes_home, memory_folder, state_file
 from tests.support.claude_sessions import ClaudeSession, talk
 from tests.support.disk import files_with
+from tests.support.hermes import HermesDatabase
 
 
 @pytest.fixture
@@ -344,3 +345,35 @@ def test_the_list_can_be_written_by_hand(projects: Path) -> None:
     tombstones_file().write_text(f"# mine\n{cache.id}\r\n\n")
     index(projects)
     assert stored() == {parser.id}
+
+
+def test_a_database_of_sessions_is_still_read_on(projects: Path) -> None:
+    database = HermesDatabase(projects / "state.db")
+    for name in ("keep", "drop"):
+        database.session(name, cwd="/home/dev/shop", title=f"About {name}")
+        database.add(name, "user", f"The {name}quokka is here.")
+    index(projects)
+    forget(Wanted(sessions=("drop",)), do=True)
+    assert index(projects).read == 0
+    for number in range(3):
+        database.add("drop", "user", f"More of the dropquokka, {number}.")
+        database.add("keep", "user", f"More of the keepquokka, {number}.")
+        assert index(projects).stored == 1
+    assert stored() == {"keep"}
+    assert files_with(memory_folder(), "dropquokka") == []
+    totals = status(OpenMemory()).traces
+    assert totals is not None
+    assert (totals.skipped["forgotten session"], totals.stored) == (1, 4)
+    undo(["drop"])
+    assert index(projects).stored == 4
+    assert stored() == {"keep", "drop"}
+
+
+def test_a_memory_of_another_program_is_refused(projects: Path) -> None:
+    import lance
+
+    two_sessions(projects)
+    index(projects)
+    lance.dataset(str(memory_folder() / CHUNKS)).drop_columns(["ruleset"])
+    with pytest.raises(CorruptMemoryError, match="another program"):
+        forget(Wanted(workdir="/home/dev/shop"), do=True)

@@ -49,8 +49,9 @@ class Removal:
             else:
                 self.changes[path].stored -= 1
                 self.own[identifier] = address
-        for path, _ in sources:
+        for path, session in sources:
             self.changes[path].skipped[FORGOTTEN] += 1
+            self.changes[path].left_out.add(session)
         for identifier, session, _, offset, path, address in zip(*columns, strict=True):
             waits = identifier in self.own and identifier not in self.heirs
             if waits and offset == REFERENCE and session not in doomed:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from funes.commands.curating.decisions import FOLDER, parse_decisions, write_decisions
 from funes.commands.curation import about
+from funes.commands.indexing.reading import LEFT_OUT
 from funes.commands.indexing.state import UNKNOWN, IndexState
 from funes.commands.publishing import ledger
 from funes.errors import FunesError, LockedError
@@ -31,6 +32,7 @@ class TraceChange:
         copies: passages that another session stores, more or fewer.
         skipped: what is left out now, by reason.
         redactions: credentials replaced, by rule.
+        left_out: sessions of it that are left out now.
         forget_place: whether the place to continue from is given up, since it quotes the trace.
     """
 
@@ -38,6 +40,7 @@ class TraceChange:
     copies: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     redactions: Counter[str] = field(default_factory=Counter)
+    left_out: set[str] = field(default_factory=set)
     forget_place: bool = False
 
 
@@ -83,6 +86,8 @@ def change_counts(changes: Mapping[str, TraceChange], rules: tuple[str, str] = (
             outcome.passages = outcome.stored + outcome.copies + outcome.known
             outcome.skipped += change.skipped
             outcome.redactions += change.redactions
+            if trace.resume is not None and change.left_out:
+                trace.resume[LEFT_OUT] = sorted({*trace.resume.get(LEFT_OUT, ()), *change.left_out})
             states.append(trace)
         state.record(states, newest_version(memory_folder()))
         state.waiting = UNKNOWN

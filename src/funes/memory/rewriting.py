@@ -22,6 +22,7 @@ from funes.memory.lance import give_memory_back, guarded, lance_module, written
 from funes.memory.lock import VECTORS_LOCK, WAIT_SECONDS, WORDS_LOCK, WriterLock
 from funes.memory.maintenance import index_chunks, index_vectors, remove_old_versions
 from funes.memory.schema import CHUNKS, FILTER_COLUMNS, REFERENCE, SESSION_TYPE, VECTORS, chunks_to_table, quoted
+from funes.memory.store import refuse_foreign
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,7 @@ class MemoryRewriter:
             for lock in self._locks:
                 lock.acquire()
             self._chunks = self._open(CHUNKS)
+            refuse_foreign(self.folder, self._chunks.schema.names)
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -223,15 +223,28 @@ class MemoryWriter:
         if self._dataset is not None or not newest_version(self.folder):
             return
         self._dataset = self._newest()
-        missing = sorted(set(CHUNK_COLUMNS) - set(self._dataset.schema.names))
-        if missing:
-            raise CorruptMemoryError(
-                f"The memory in {self.folder} was made by another program (it has no column {missing[0]}), so it can "
-                "be read but not added to; set FUNES_HOME to another folder to index."
-            )
+        refuse_foreign(self.folder, self._dataset.schema.names)
         self._before = self._dataset
 
     def _newest(self) -> Any:
         # The default caches may grow to gigabytes while an index is built.
         sizes = {"index_cache_size_bytes": CACHE_BYTES, "metadata_cache_size_bytes": CACHE_BYTES}
         return guarded(self.folder, lambda: lance_module().dataset(str(self.folder / CHUNKS), **sizes))
+
+
+def refuse_foreign(folder: Path, columns: Sequence[str]) -> None:
+    """Refuse to write to the table of another program.
+
+    Args:
+        folder: the memory's folder.
+        columns: names of the chunks table's columns.
+
+    Raises:
+        CorruptMemoryError: when it lacks one.
+    """
+    missing = sorted(set(CHUNK_COLUMNS) - set(columns))
+    if missing:
+        raise CorruptMemoryError(
+            f"The memory in {folder} was made by another program (it has no column {missing[0]}), so it can "
+            "be read but not added to; set FUNES_HOME to another folder to index."
+        )
