@@ -32,7 +32,7 @@ def ask(words: tuple[str, ...], memory: str | None, k: int, timeout: float) -> i
     from funes.ui.answer import AnswerText, sources_text
 
     name, text = parse_words(words)
-    question = prepare(name, text, memory, k=k)
+    question = prepare(name, text, memory, k=k, told=options.Fetching())
     options.tell(question.result.notes)
     hits, label = question.result.hits, question.label
     if question.agent is None:

@@ -77,10 +77,10 @@ def tell(notes: list[str]) -> None:
 
 def opened(memory: str | None) -> OpenMemory:
     """The memory that an option names, with a bar in the terminal when it has to be fetched."""
-    return OpenMemory(memory, told=_Fetching())
+    return OpenMemory(memory, told=Fetching())
 
 
-class _Fetching:
+class Fetching:
     """Shows how far a download is: a bar in a terminal, else one line when it will take a while."""
 
     def __init__(self) -> None:
@@ -89,6 +89,7 @@ class _Fetching:
         self._begun = False
 
     def __call__(self, done: int, total: int) -> None:
+        """Show that so many bytes of so many are there."""
         from funes.ui.progress import terminal_progress
 
         if not self._begun:

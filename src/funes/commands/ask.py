@@ -51,7 +51,14 @@ def parse_words(words: tuple[str, ...]) -> tuple[str | None, str]:
     return first, " ".join(rest)
 
 
-def prepare(name: str | None, text: str, memory: str | None, *, k: int = DEFAULT_K) -> Question:
+def prepare(
+    name: str | None,
+    text: str,
+    memory: str | None,
+    *,
+    k: int = DEFAULT_K,
+    told: Callable[[int, int], None] | None = None,
+) -> Question:
     """Choose the agent and recall the passages; nothing is spawned.
 
     Args:
@@ -59,12 +66,13 @@ def prepare(name: str | None, text: str, memory: str | None, *, k: int = DEFAULT
         text: the question.
         memory: the memory to read, None for the local one.
         k: passages to recall.
+        told: told how far the download of a memory elsewhere is.
 
     Raises:
         FunesError: when the named agent is missing or cannot be asked, the memory cannot be read, or nothing is found.
     """
     agent = _choose(name)
-    opened = OpenMemory(memory)
+    opened = OpenMemory(memory, told=told)
     result = recall(opened, text, RecallOptions(k=k))
     label = opened.label()
     if not result.hits:
