@@ -127,6 +127,9 @@ class Files(HubHandler):
         """Find a repository; private and missing look the same, as on the Hub."""
         user, meta = self.user(), self.owner.store.meta(kind, repo)
         mine = user is not None and repo.split("/")[0] in user.namespaces
+        if meta is not None and "moved" in meta:
+            place = self.path.replace(repo, meta["moved"], 1)
+            raise HubError(307, "moved", headers={"Location": f"{self.base()}{place}"})
         if meta is None or (meta["private"] and not mine):
             raise HubError(404 if user else 401, "Repository not found", "RepoNotFound")
         if meta["gated"] and not mine:

@@ -150,18 +150,20 @@ class Store:
         shutil.rmtree(self.folder(kind, repo))
 
     def rename(self, kind: str, old: str, new: str) -> None:
-        """Give a repository another name."""
+        """Give a repository another name; the old one leads there from now on."""
         self.folder(kind, new).parent.mkdir(parents=True, exist_ok=True)
         self.folder(kind, old).rename(self.folder(kind, new))
         meta = self.meta(kind, new)
         assert meta is not None
         meta["id"] = new
         self.put_meta(kind, new, meta)
+        self.put_meta(kind, old, {"moved": new})
 
     def names(self, kind: str) -> list[str]:
         """Names of all repositories of a kind."""
         folder = self.root / f"{kind}s"
-        return sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in folder.glob("*/*/repo.json"))
+        found = {f"{path.parent.parent.name}/{path.parent.name}": _json(path) for path in folder.glob("*/*/repo.json")}
+        return sorted(name for name, meta in found.items() if meta and "moved" not in meta)
 
 
 def _json(path: Path) -> dict[str, Any] | None:

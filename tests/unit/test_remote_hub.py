@@ -73,7 +73,14 @@ def test_head_is_one_request_and_none_for_a_commit(hub, commit):
     assert hub.traffic.requests == 0
 
 
-def test_a_renamed_repository_is_followed_and_a_revision_with_a_slash_asked_for(hub, commit, monkeypatch):
+def test_a_renamed_repository_is_followed(hub, commit):
+    hub.store.rename("dataset", REPO, "acme/renamed")
+    client = HubClient()
+    assert client.head(REPO) == commit
+    assert contents(client.download(REPO, commit, list(FILES))) == FILES
+
+
+def test_a_revision_with_a_slash_is_asked_for(hub, commit):
     meta = hub.store.meta("dataset", REPO)
     meta["refs"]["try/this"] = commit
     hub.store.put_meta("dataset", REPO, meta)
