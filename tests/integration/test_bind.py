@@ -207,6 +207,9 @@ def test_a_push_in_the_background_is_logged_and_a_failure_shown(run, home, hub):
     (entry,) = log(home)
     assert (entry["memory"], entry["passages"], entry["held_back"]) == (REPO, 1, 1)
     assert TOKEN not in json.dumps(entry)
+    hub.traffic.served.clear()
+    quiet.main(REPO)
+    assert (len(log(home)), hub.traffic.requests) == (1, 0)  # nothing has happened since
     hub.stop()
     one.remember("c", ["even more"])
     quiet.main(REPO)

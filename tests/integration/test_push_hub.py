@@ -89,6 +89,21 @@ def test_the_first_push_makes_a_private_repository(hub, machines, run):
     ]
 
 
+def test_what_was_published_is_in_the_cache_already(hub, machines, run):
+    one, _ = machines
+    one.remember("a", [f"turn {number}" for number in range(50)])
+    run("push", REPO)
+    one.remember("b", ["more"])
+    hub.traffic.served.clear()
+    assert "turn" in run("recall", "turn", "--memory", REPO)[1]
+    assert hub.traffic.requests == 1
+    run("push", REPO)
+    hub.traffic.served.clear()
+    assert run("push", REPO)[1].startswith(f"{REPO}: nothing new")
+    assert hub.traffic.requests == 1
+    assert hub.traffic.count("GET /datasets/.*/resolve/") == 0
+
+
 def test_another_push_sends_what_is_new_and_nothing_twice(hub, machines, run):
     one, _ = machines
     one.remember("a", [f"turn {number} about the parser" for number in range(500)])
@@ -370,6 +385,14 @@ def test_a_token_without_the_right_and_a_revision(hub, machines, run, monkeypatc
     code, _, err = run("push", REPO)
     assert code == 1
     assert "cannot be reached" in err
+
+
+def test_a_repository_that_the_token_may_not_see(hub, machines, run):
+    machines[0].remember("a", ["words"])
+    hub.faults.append(Fault("POST /api/repos/create", status=409))
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert err == f"funes: {REPO} exists, but the token here may not see it; use another token or another name.\n"
 
 
 def test_a_curated_memory_gets_only_what_was_reviewed(hub, machines, run, monkeypatch):

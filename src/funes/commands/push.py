@@ -166,6 +166,7 @@ class _Push:
         done = publish(target, self.source, self._choose, compact=self.options.compact)
         held = self._verdict.held if self._verdict else []
         known = self._known()
+        self.state.local = [] if self.options.sessions else self.source.versions
         self.ledger.succeed(self.state, done.version, known, catalogue.passages_among(known), held)
         report = PushReport(
             self.label, done, held, bool(self._missing and held and not self._left), len(self._sessions)

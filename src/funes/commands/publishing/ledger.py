@@ -44,6 +44,7 @@ class PushState:
         time: of the last push that reached the memory, ISO 8601, UTC; empty for none.
         version: commit, or version, that it made or found.
         published: passages of this machine that are there.
+        local: versions of the local memory's two tables that it published.
         held: number of blocks and titles that were held back.
         held_back: the first of them.
         failed: time of the last push that failed, empty when it succeeded.
@@ -56,6 +57,7 @@ class PushState:
     time: str = ""
     version: str = ""
     published: int = 0
+    local: list[int] = field(default_factory=list)
     held: int = 0
     held_back: list[dict[str, Any]] = field(default_factory=list)
     failed: str = ""

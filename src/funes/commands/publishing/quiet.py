@@ -16,10 +16,13 @@ from typing import Any
 
 import funes
 from funes import hook
+from funes.commands.curating.decisions import read_decisions
 from funes.commands.publishing.destination import destination
 from funes.commands.publishing.ledger import Ledger, now
 from funes.errors import FunesError, LockedError
-from funes.paths import funes_home
+from funes.memory.identity import newest_version
+from funes.memory.schema import VECTORS
+from funes.paths import funes_home, memory_folder
 
 LOG = "publish.log"
 NOT_AGREED = "nobody has agreed yet to publish this machine's sessions there; `funes bind {label}` asks"
@@ -53,6 +56,8 @@ def main(memory: str) -> None:
     began = time.monotonic()
     try:
         values = _publish(memory)
+        if not values:
+            return  # Nothing has happened since the last push.
     except LockedError:
         return  # Another push is under way. What it does not take along, the next boundary does.
     except FunesError as error:
@@ -73,12 +78,19 @@ def _publish(memory: str) -> dict[str, Any]:
     state = Ledger(label).state()
     if not state.approved:
         return {"note": NOT_AGREED.format(label=label)}
+    if not state.error and state.local == _versions() and read_decisions(label) is None:
+        return {}
     report = push(PushOptions(memory, words=state.words, wait=0.0))
     done = report.done
     values: dict[str, Any] = {"passages": done.rows, "vectors": done.vectors, "sent": done.sent}
     if report.held:
         values["held_back"] = len(report.held)
     return values
+
+
+def _versions() -> list[int]:
+    folder = memory_folder()
+    return [newest_version(folder), newest_version(folder, VECTORS)]
 
 
 def _log(memory: str, values: dict[str, Any]) -> None:

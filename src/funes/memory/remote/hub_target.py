@@ -15,7 +15,12 @@ from funes.memory.lance import guarded, written
 from funes.memory.remote import card
 from funes.memory.remote.additions import append, new_identity, refresh_counts
 from funes.memory.remote.adopting import adopt
-from funes.memory.remote.faults import RemoteMissingError, RemoteMovedError, RemoteUnreachableError
+from funes.memory.remote.faults import (
+    RemoteDeniedError,
+    RemoteMissingError,
+    RemoteMovedError,
+    RemoteUnreachableError,
+)
 from funes.memory.remote.folder_target import OTHERS
 from funes.memory.remote.live import newest_manifest
 from funes.memory.remote.merge import Holdings, Missing
@@ -105,6 +110,10 @@ class HubTarget:
         self._told("write", 1, 1)
         if not self._parent:
             done.created = self._client.create(self._place.repo)
+            if not done.created and not self._exists():
+                raise RemoteDeniedError(
+                    f"{self.label} exists, but the token here may not see it; use another token or another name."
+                )
             if not done.created:
                 raise RemoteMovedError(f"{self.label} was made by somebody else meanwhile; run the command again.")
             self._parent = self._client.head(self._place.repo)

@@ -42,6 +42,7 @@ class Source:
 
     Attributes:
         catalogue: its rows.
+        versions: of its two tables, 0 for a missing one.
         model: as given.
 
     Raises:
@@ -55,6 +56,7 @@ class Source:
         self.folder = work / "local"
         self.model = model
         freeze(folder, self.folder)
+        self.versions = [newest_version(self.folder), newest_version(self.folder, VECTORS)]
         self._chunks = self._open(CHUNKS)
         self._vectors = self._open(VECTORS) if newest_version(self.folder, VECTORS) else None
         if self._vectors is not None and model_of(self._vectors) != model:
