@@ -239,3 +239,32 @@ def test_the_last_success_and_the_last_error_are_found_across_a_rotation(tmp_pat
 
 def test_without_a_log_nothing_is_known(tmp_path: Path) -> None:
     assert log.last_entries(tmp_path) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("memory", "baked"),
+    [
+        ("", {"FUNES_HOME"}),
+        ("/data/team", {"FUNES_HOME"}),
+        ("acme/decisions", {"FUNES_HOME", "HF_HOME", "HF_ENDPOINT"}),
+        ("s3://team/memory", {"FUNES_HOME", "AWS_PROFILE", "AWS_CONFIG_FILE"}),
+    ],
+)
+def test_what_a_bound_agent_has_to_know_is_baked_in_and_no_credential(monkeypatch, tmp_path, memory, baked):
+    for name in (*hook.BAKED_VARIABLES, *hook.HUB_VARIABLES, *hook.STORE_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    given = {"FUNES_HOME": "home", "HF_HOME": "hf", "HF_ENDPOINT": "http://hub.test:8", "AWS_PROFILE": "team"}
+    given |= {"AWS_CONFIG_FILE": "aws", "HF_TOKEN": "a-token", "AWS_SECRET_ACCESS_KEY": "a-key"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    found = hook.baked_variables(memory)
+    assert set(found) == baked
+    for name, value in found.items():
+        assert value == (given[name] if name in ("HF_ENDPOINT", "AWS_PROFILE") else str(tmp_path / given[name]))
+    command = hook.hook_command("pi", memory=memory)[-1]
+    assert not any(secret in command for secret in ("a-token", "a-key"))
+    options = hook._options(["pi", "--memory", memory])
+    assert options["plain"]["memory"] == memory
+    read = hook._options([part for name, value in found.items() for part in ("--env", f"{name}={value}")])
+    assert read["env"] == found
