@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from funes.chunking import Chunk
 from funes.commands.publishing.gate import Gate
 from funes.errors import FunesError
 from funes.memory.remote.merge import Holdings
@@ -51,6 +56,31 @@ def test_a_secret_across_a_split_is_found_and_all_pieces_are_held_back(machine, 
     verdict, left = judge(machine, tmp_path)
     assert verdict.held[0].passages == len(rows)
     assert left == []
+
+
+words = st.lists(
+    st.sampled_from(["the", "build", "of", "this", "branch", "is", "green", "again", "after", "a", "rebase"]),
+    max_size=60,
+)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words, words, st.lists(st.floats(0, 1), max_size=4))
+def test_a_secret_is_found_wherever_it_is_and_wherever_the_block_was_cut(tmp_path_factory, before, after, cuts):
+    folder = tmp_path_factory.mktemp("gate")
+    text = " ".join([*before, TOKEN, *after])
+    edges = sorted({0, len(text), *(int(cut * len(text)) for cut in cuts)})
+    (whole,) = turn_rows("a", 0, "x")
+    rows = []
+    for number, (start, end) in enumerate(pairwise(edges)):
+        values = {name: getattr(whole, name) for name in whole.__slots__}
+        place = {"id": f"{number:024x}", "text": text[start:end], "split_idx": number, "offset": start}
+        rows.append(Chunk(**(values | place)))
+    machine = Machine(folder, "one")
+    machine.store([*rows, *turn_rows("b", 0, " ".join(before) or "clean")], vectors=False)
+    verdict, left = judge(machine, folder)
+    assert [(held.session, held.passages) for held in verdict.held] == [("a", len(rows))]
+    assert [session for session, _ in left] == ["b"]
 
 
 def test_what_of_a_block_is_there_already_is_scanned_with_the_rest(machine, tmp_path):
