@@ -171,3 +171,17 @@ def test_what_is_no_dataset_of_traces(hub, run, tmp_path):
     hub.stop()
     assert "cannot be reached" in fault(REPO)
     assert not os.path.exists(tmp_path / "home" / "memory" / "chunks.lance")
+
+
+def test_a_run_that_is_to_end_stops_fetching(hub, tmp_path, monkeypatch):
+    from funes.commands.index import IndexOptions
+    from funes.commands.indexing.report import IndexReport, NoProgress
+
+    hub.publish(REPO, dataset())
+    asked = iter([False, True])  # before the group, and with its first bytes
+    read = []
+    hub_dataset.read_dataset(
+        IndexOptions(dataset=REPO), {}, IndexReport(), NoProgress(), lambda: next(asked, True), read.append
+    )
+    assert read == []
+    assert list((tmp_path / "hf").rglob("*.incomplete")) == []

@@ -58,8 +58,12 @@ def read_dataset(
         if stop():
             return
         progress.start("fetch", sum(shard.size for shard in group))
-        found = dataset.fetch(group, options, _steps(progress))
-        progress.finish()
+        try:
+            found = dataset.fetch(group, options, _steps(progress, stop))
+        except _StoppedError:
+            return
+        finally:
+            progress.finish()
         unknown += len(found.noted)
         read(found)
     if unknown:
@@ -67,12 +71,18 @@ def read_dataset(
         report.note(f"{files} of {place.label} cannot be read as traces.")
 
 
-def _steps(progress: Progress) -> Callable[[int, int], None]:
-    """Turn what is done in all into what was done since the last time."""
+class _StoppedError(Exception):
+    """The user wants the run to end."""
+
+
+def _steps(progress: Progress, stop: Callable[[], bool]) -> Callable[[int, int], None]:
+    """Turn what is done in all into what was done since the last time, until the run is to end."""
     before = 0
 
     def told(done: int, _: int) -> None:
         nonlocal before
+        if stop():
+            raise _StoppedError
         progress.advance(done - before)
         before = done
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import queue
 import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from funes.memory.remote.cache import RepoCache, unwritable
@@ -45,6 +46,7 @@ class Downloads:
         # A compressed answer has another length than the file, and cannot be continued in the middle.
         self._headers["Accept-Encoding"] = "identity"
         self._stop = threading.Event()
+        self._parts: set[Path] = set()
 
     def bring(
         self, cache: RepoCache, repo: str, commit: str, files: Mapping[str, RemoteFile], told: Told | None
@@ -71,24 +73,51 @@ class Downloads:
             address = self._client.hf_hub_url(repo, path, repo_type="dataset", revision=commit, endpoint=self._endpoint)
             self._bring_one(cache, _Wanted(path, address, key, size), progress)
 
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="download") as pool:
-            running = [pool.submit(one, key) for key in absent]
-            try:
-                for future in running:
-                    future.result()
-            except BaseException:
-                self._stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        self._side_by_side(one, list(absent))
         try:
             for path, file in files.items():
                 cache.link(commit, path, file.key)
         except OSError as error:
             raise unwritable(error) from error
 
+    def _side_by_side(self, one: Callable[[str], None], keys: list[str]) -> None:
+        """Bring several contents at a time; the first fault ends it.
+
+        The threads are daemons, so that Ctrl-C does not wait for a server that does not answer.
+        """
+        waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        for key in keys:
+            waiting.put(key)
+
+        def work() -> None:
+            with contextlib.suppress(queue.Empty):
+                while not self._stop.is_set():
+                    key = waiting.get_nowait()
+                    try:
+                        one(key)
+                        done.put(None)
+                    except BaseException as error:
+                        done.put(error)
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(keys)))]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in keys:
+                if (fault := done.get()) is not None:
+                    raise fault
+        except BaseException:
+            self._stop.set()
+            for path in list(self._parts):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            raise
+
     def _bring_one(self, cache: RepoCache, wanted: _Wanted, progress: _Progress) -> None:
         """Download one content and move it into its place."""
         temporary = cache.temporary(wanted.key)
+        self._parts.add(temporary)
         try:
             temporary.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("wb") as stream:
@@ -99,6 +128,7 @@ class Downloads:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+            self._parts.discard(temporary)
 
     def _fill(self, content: _Content) -> None:
         """Download one content, trying again from where it broke off."""

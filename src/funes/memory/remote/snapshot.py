@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,13 @@ class SnapshotBacking(FolderBacking):
     def __init__(self, folder: Path, place: MemoryPlace) -> None:
         super().__init__(folder)
         self._place = place
+
+    def changed(self, table: str) -> datetime | None:
+        """When the newest version of a table was written; the files here are as old as their download."""
+        if not self.has(table):
+            return None
+        written: datetime = self.open(table).versions()[-1]["timestamp"]
+        return written.astimezone(UTC)
 
     def fault(self, error: BaseException) -> FunesError:
         """Make the error for a fault of the storage."""
