@@ -194,7 +194,9 @@ def test_every_read_command_labels_what_it_shows(hub, memory, run):
     human = run("recall", "--memory", REPO, "parser", "--format", "human")[1]
     assert f"funes get {PARSER}" in human
     assert f"--memory {REPO}" in human
-    status = json.loads(run("status", REPO, "--json")[1])
+    status = json.loads(run("status", "--memory", REPO, "--json")[1])
+    assert run("status", REPO, "--json")[1] == run("status", REPO, "--memory", REPO, "--json")[1]
+    assert "name one" in run("status", REPO, "--memory", "local")[2]
     assert (status["memory"], status["embedded"], status["models"]) == (REPO, status["passages"] - 1, ["test-model"])
 
 

@@ -203,15 +203,18 @@ def scan(
 
 
 @click.command()
-@click.argument("memory", required=False, metavar="[MEMORY]")
+@click.argument("place", required=False, metavar="[MEMORY]")
+@options.memory
 @options.as_json
 @options.output_format
-def status(memory: str | None, as_json: bool, output_format: str | None) -> int:
+def status(place: str | None, memory: str | None, as_json: bool, output_format: str | None) -> int:
     """Say what a memory holds, what waits for a vector, and what was skipped and why."""
     from funes.commands.status import status as run_status
     from funes.ui import status_text as layouts
 
-    opened = options.opened(memory)
+    if place and memory and place != memory:
+        raise click.UsageError(f"Two memories are named, {place} and {memory}; name one.")
+    opened = options.opened(place or memory)
     report = run_status(opened)
     options.tell(opened.notes)
     if as_json:
