@@ -284,6 +284,21 @@ def test_tokens_are_found_and_not_shown(tmp_path, monkeypatch):
     assert secret not in fault.message
 
 
+@pytest.mark.parametrize("value", ["two words", "line\nbreak", "t\u00f6ken", "tab\there"])
+def test_what_cannot_be_a_token_is_not_sent(hub, monkeypatch, value):
+    monkeypatch.setenv("HF_TOKEN", value)
+    said = sentence(lambda: HubClient().head(REPO))
+    assert said.startswith("What stands in HF_TOKEN is no token")
+    assert value not in said
+    assert hub.traffic.requests == 0
+
+
+def test_a_long_listing_is_read_page_by_page(hub):
+    commit = hub.publish(REPO, {f"data/{number:04d}.txt": b"x" for number in range(1005)})
+    assert len(HubClient().files(REPO, commit)) == 1005
+    assert hub.traffic.requests == 2
+
+
 def test_nothing_is_logged_with_a_token(hub, commit, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     hub.faults.append(Fault(RESOLVE, "cut", times=2))

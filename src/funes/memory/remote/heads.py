@@ -15,7 +15,9 @@ from urllib.parse import quote, urljoin, urlsplit
 from funes.memory.remote.faults import Asked, RemoteError, remote_fault
 from funes.memory.remote.tokens import Token
 
-TIMEOUT = 10.0
+TIMEOUT = 6.0
+"""Seconds without an answer after which the Hub counts as unreachable; `HF_HUB_ETAG_TIMEOUT` overrides."""
+
 TRIES = 3
 FIRST_WAIT = 0.5
 """Seconds before another try where the Hub does not say how long to wait."""
