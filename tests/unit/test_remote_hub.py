@@ -115,6 +115,16 @@ def test_the_client_of_the_hub_finds_what_was_brought(hub, commit):
     assert (scan.warnings, len(scan.repos)) == ([], 1)
 
 
+def test_what_killed_downloads_left_is_removed_after_a_day(hub, commit):
+    old, new = RepoCache(REPO).temporary("a" * 64), RepoCache(REPO).temporary("b" * 64)
+    old.parent.mkdir(parents=True)
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    HubClient().download(REPO, commit, ["two.txt"])
+    assert (old.exists(), new.exists()) == (False, True)
+
+
 def test_a_new_version_costs_only_what_is_new(hub, commit):
     HubClient().download(REPO, commit, list(FILES))
     later = hub.publish(REPO, {**FILES, "three.txt": b"three"})

@@ -6,9 +6,11 @@ file is checked before it is moved into `blobs/`, so other programs never see ha
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +19,7 @@ from funes.errors import FunesError
 from funes.memory.remote.tokens import hf_home
 
 NOTES = "funes"
+LEFT_OVER_SECONDS = 86_400.0
 
 
 def cache_folder() -> Path:
@@ -48,6 +51,14 @@ class RepoCache:
     def temporary(self, key: str) -> Path:
         """Path for a content that is still on its way."""
         return self.folder / "blobs" / f"{key}.{uuid.uuid4().hex[:8]}.incomplete"
+
+    def sweep(self) -> None:
+        """Remove what downloads left that were killed; one that still runs is younger than a day."""
+        before = time.time() - LEFT_OVER_SECONDS
+        for path in self.folder.glob("blobs/*.incomplete"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < before:
+                    path.unlink()
 
     def has(self, commit: str, path: str, size: int) -> bool:
         """Whether a commit's file is there, whole."""

@@ -73,6 +73,7 @@ class Downloads:
             address = self._client.hf_hub_url(repo, path, repo_type="dataset", revision=commit, endpoint=self._endpoint)
             self._bring_one(cache, _Wanted(path, address, key, size), progress)
 
+        cache.sweep()
         self._side_by_side(one, list(absent))
         try:
             for path, file in files.items():
