@@ -46,6 +46,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "keeping-current": ("keeping_current.py", "--appends", "150"),
     "long-session": ("long_session.py", "--budget", "300"),
     "peers": ("side_by_side.py", "--count", "60"),
+    "sharing": ("sharing.py", "--chunks", "10000", "--rounds", "5"),
 }
 """Scripts of the tables and the sizes at which they run here."""
 
