@@ -12,6 +12,7 @@ import pytest
 
 from funes.errors import FunesError
 from funes.memory.remote import downloads, heads
+from funes.memory.remote import hub as hub_module
 from funes.memory.remote.cache import RepoCache
 from funes.memory.remote.faults import (
     Asked,
@@ -197,6 +198,15 @@ def test_a_fault_that_stays_is_one_sentence_and_leaves_no_part(hub, commit, no_w
     assert all(contents(cache.folder / "blobs")[name] in FILES.values() for name in os.listdir(cache.folder / "blobs"))
     hub.faults.clear()
     assert contents(HubClient().download(REPO, commit, list(FILES))) == FILES
+
+
+def test_a_server_that_does_not_answer_is_given_up(hub, commit, no_waiting, monkeypatch):
+    monkeypatch.setattr(downloads, "TIMEOUT", 0.1)
+    monkeypatch.setattr(hub_module, "ANSWER_SECONDS", 0.1)
+    hub.faults.append(Fault("GET /datasets/|PUT /_lfs/", "slow", seconds=30))
+    assert "no answer in time" in sentence(lambda: HubClient().download(REPO, commit, list(FILES)))
+    assert "no answer in time" in sentence(lambda: HubClient().commit(REPO, commit, {"n.lance": BIG + b"?"}, [], "x"))
+    assert hub.files(REPO) == FILES
 
 
 def test_a_short_wait_is_waited(hub, commit, no_waiting):

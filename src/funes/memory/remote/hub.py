@@ -22,6 +22,9 @@ PUBLIC = "https://huggingface.co"
 Told = Callable[[int, int], None]
 """Told how many bytes of how many are there."""
 
+ANSWER_SECONDS = 120.0
+"""Longest wait for an answer to anything but a question for a head or a file."""
+
 STEP = 8 << 20
 """Bytes that are sent between two reports of progress, as far as files are not larger."""
 
@@ -263,6 +266,7 @@ class HubClient:
         client: Any = huggingface_hub
         if "HF_HUB_VERBOSITY" not in os.environ:
             client.utils.logging.set_verbosity_error()
+        client.utils.get_session().timeout = ANSWER_SECONDS  # by default the client waits for ever
         return client
 
 
