@@ -277,6 +277,21 @@ def test_a_memory_of_another_model_or_program_is_left_alone(hub, machines, run, 
     assert err.startswith(f"funes: {REPO} was made by another program (its table has no column ")
 
 
+def test_a_damaged_memory_is_left_alone(hub, machines, run):
+    one, two = machines
+    one.remember("a", ["words"])
+    two.remember("a", ["words"])
+    damaged = {str(path.relative_to(two.memory)): path.read_bytes() for path in two.memory.rglob("*") if path.is_file()}
+    for path in damaged:
+        if "/data/" in path:
+            damaged[path] = b"x" * len(damaged[path])
+    hub.publish(REPO, damaged)
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert err.startswith(f"funes: {REPO} is damaged: its tables cannot be read")
+    assert files(hub) == damaged
+
+
 def test_compacting_merges_what_many_pushes_left(hub, machines, run):
     one, _ = machines
     for number in range(6):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from funes.errors import FunesError
 from funes.memory.identity import ensure_identity, newest_version
-from funes.memory.lance import guarded, written
+from funes.memory.lance import written
 from funes.memory.lock import VECTORS_LOCK, WORDS_LOCK, WriterLock
 from funes.memory.remote import card
 from funes.memory.remote.additions import append, refresh_counts
@@ -74,8 +74,7 @@ class FolderTarget:
 
     def _open(self) -> Tables:
         present = [name for name in TABLES if newest_version(self.folder, name)]
-        tables: Tables = guarded(self.folder, lambda: Tables(self.label, str(self.folder), present))
-        return tables
+        return Tables(self.label, str(self.folder), present)
 
     def _versions(self) -> tuple[int, int]:
         words, vectors = (newest_version(self.folder, name) for name in TABLES)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from funes.errors import FunesError, NoMemoryError
 from funes.memory.counts import FILE as COUNTS
 from funes.memory.identity import FILE as IDENTITY
-from funes.memory.lance import guarded, written
+from funes.memory.lance import written
 from funes.memory.remote import card
 from funes.memory.remote.additions import append, new_identity, refresh_counts
 from funes.memory.remote.adopting import adopt
@@ -151,8 +151,7 @@ class HubTarget:
             if (folder / name).exists():
                 shutil.copyfile(folder / name, self._copy / name)
         present = [name for name in TABLES if any(path.startswith(f"{name}/") for path in files)]
-        tables: Tables = guarded(self._copy, lambda: Tables(self.label, str(self._copy), present))
-        return tables
+        return Tables(self.label, str(self._copy), present)
 
     def _empty(self) -> Tables:
         """No tables yet, in a repository that is free for some."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from funes.errors import FunesError
-from funes.memory.lance import lance_module
+from funes.errors import CorruptMemoryError, FunesError
+from funes.memory.lance import is_lance_fault, lance_module
 from funes.memory.maintenance import DELTA_ROWS, index_chunks, index_vectors, tidy
 from funes.memory.remote.merge import KEY_COLUMNS, Holdings, digests
 from funes.memory.remote.source import model_of
@@ -17,6 +17,8 @@ from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, VECTORS, chunks_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 UNVERIFIED_AGE = timedelta(days=1)
 """In a store that anybody may write to, a file that no version names is a left-over only when it is this old."""
@@ -52,8 +54,8 @@ class Tables:
         self.store = store
         self.crossed = False
         there = set(present)
-        self.chunks = self._open(CHUNKS) if CHUNKS in there else None
-        self.vectors = self._open(VECTORS) if VECTORS in there else None
+        self.chunks = self._read(lambda: self._open(CHUNKS)) if CHUNKS in there else None
+        self.vectors = self._read(lambda: self._open(VECTORS)) if VECTORS in there else None
 
     def check(self, model: str) -> None:
         """Look whether rows of this version of funes, with vectors of this model, can be added.
@@ -68,7 +70,8 @@ class Tables:
                     f"{self.label} was made by another program (its table has no column {absent[0]}), so it can be "
                     "read but not added to; push to a new name."
                 )
-        if self.vectors is not None and self.vectors.count_rows() and (made := model_of(self.vectors)) != model:
+        vectors = self.vectors
+        if vectors is not None and self._read(vectors.count_rows) and (made := model_of(vectors)) != model:
             raise FunesError(
                 f"The vectors of {self.label} were made with {made or 'an unknown model'} and yours with {model}, "
                 "which cannot be compared; push to a new name."
@@ -79,10 +82,10 @@ class Tables:
 
         What two writers of a store left twice there, because one was killed before it had cleared up, is cleared up.
         """
-        held = self._holdings()
+        held = self._read(self._holdings)
         if held.doubled and self.store:
-            self.remove_twice_stored()
-            held = self._holdings()
+            self._read(self.remove_twice_stored)
+            held = self._read(self._holdings)
         return held
 
     def _holdings(self) -> Holdings:
@@ -206,6 +209,21 @@ class Tables:
         table = lance_module().write_dataset(reader, table, mode="append", **self._options())
         self.crossed = self.crossed or int(table.version) != before + 1
         return table
+
+    def _read(self, action: Callable[[], T]) -> T:
+        """Run an action and turn any fault of the storage into one sentence."""
+        try:
+            return action()
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+            if self.store:
+                from funes.memory.remote.stores import store_fault
+
+                raise store_fault(error, self.location) from error
+            raise CorruptMemoryError(
+                f"{self.label} is damaged: its tables cannot be read, so nothing can be added; push to a new name."
+            ) from error
 
     def _open(self, name: str) -> Any:
         return lance_module().dataset(self.path(name), **self._options())
