@@ -85,8 +85,8 @@ def main() -> None:
         table.data[str(length)] = {"cpu": cpu, "wall": wall}
     table.conditions.append(
         f"medians over {arguments.rounds} rounds of {DEFAULT_RERANK_TOP} pairs, {step} at a time, a thread each; "
-        f"random weights in the shape of the pinned model ({LAYERS} layers, width {WIDTH}); CPU time is that of all threads. "
-        "A passage of 1,200 characters, the longest there is, has about 300 word pieces."
+        f"random weights in the shape of the pinned model ({LAYERS} layers, width {WIDTH}); CPU time is that of all "
+        "threads. A passage of 1,200 characters, the longest there is, has about 300 word pieces."
     )
     publish(table, began, arguments)
 
