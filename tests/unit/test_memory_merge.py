@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from funes.commands.get import to_turns
+from funes.memory.reader import MemoryReader
 from funes.memory.remote.folder_target import FolderTarget
 from funes.memory.remote.merge import Holdings
 from funes.memory.remote.publish import publish
@@ -81,11 +83,23 @@ def test_a_piece_of_a_block_keeps_its_place_when_a_reference_becomes_the_origina
     shared = tmp_path / "shared"
     send(machine, tmp_path, shared, sessions={"b"})
     assert [row.offset for row in rows_in(shared)] == [row.offset for row in original]
-    from funes.commands.get import to_turns
-    from funes.memory.reader import MemoryReader
-
     (turn,) = to_turns(MemoryReader.open(str(shared)).session_chunks("b"))
     assert turn.blocks[0].text == text
+
+
+def test_another_text_at_the_same_place_becomes_a_further_block(tmp_path):
+    """One machine's rules redacted what the other's left, say."""
+    shared = tmp_path / "shared"
+    long = "".join(f"line {number} of the output\n" for number in range(90))
+    texts = {"one": f"{long}key [REDACTED:password]", "two": f"{long}key abc"}
+    for name, text in texts.items():
+        machine = Machine(tmp_path, name)
+        machine.store(turn_rows("a", 0, text))
+        send(machine, tmp_path, shared)
+    for name in texts:
+        assert send(Machine(tmp_path, name), tmp_path, shared).rows == 0
+    (turn,) = to_turns(MemoryReader.open(str(shared)).session_chunks("a"))
+    assert [block.text for block in turn.blocks] == list(texts.values())
 
 
 def test_vectors_come_later(machine, tmp_path):

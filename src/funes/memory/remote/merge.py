@@ -3,6 +3,9 @@
 A row is known by its session and its passage id, of which a session has each once. A passage is stored once in a
 memory, under one of the sessions that contain it; which one that is may differ between two memories, so a row travels
 as what it has to be at its destination: with its text where that has none yet, else as a reference.
+
+Where the destination has another text at a block's place (another version of the rules redacted it differently, say),
+the block becomes a further one of its turn, as it would when it is indexed.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class Holdings:
         sessions: their ids.
         titles: for each session the time of its newest header row.
         doubled: whether a row or a vector is there twice.
+        places: hash of the place of each passage: session, turn, block, split.
+        blocks: hash of the place of each block.
     """
 
     rows: Digests = field(default_factory=lambda: np.zeros(0, np.uint64))
@@ -57,6 +62,8 @@ class Holdings:
     sessions: frozenset[str] = frozenset()
     titles: dict[str, datetime | None] = field(default_factory=dict)
     doubled: bool = False
+    places: Places = field(default_factory=lambda: np.zeros(0, np.int64))
+    blocks: frozenset[int] = frozenset()
 
     @property
     def empty(self) -> bool:
@@ -83,7 +90,10 @@ class Holdings:
         passages = {session for session, kind in zip(sessions, kinds, strict=True) if kind != SESSION_TYPE}
         rows_there, vectors = digests(ids, sessions), digests(vector_ids)
         doubled = len(np.unique(rows_there)) < len(rows_there) or len(np.unique(vectors)) < len(vectors)
-        return cls(rows_there, digests(own), vectors, frozenset(passages), titles, doubled)
+        turns, blocks, splits = (columns[name] for name in ("turn_uuid", "block_idx", "split_idx"))
+        places = np.array([hash(place) for place in zip(sessions, turns, blocks, splits, strict=True)], np.int64)
+        held = frozenset(hash(block) for block in zip(sessions, turns, blocks, strict=True))
+        return cls(rows_there, digests(own), vectors, frozenset(passages), titles, doubled, places, held)
 
 
 class Catalogue:
@@ -109,10 +119,13 @@ class Catalogue:
         self._title = np.array([kind == SESSION_TYPE for kind in columns["block_type"]], bool)
         self._own = ~self._title & np.array([offset != REFERENCE for offset in columns["offset"]], bool)
         self._splits: list[int] = columns["split_idx"]
+        ends = (columns["turn_uuid"], columns["block_idx"], self._splits)
+        self._places = np.array([hash(place) for place in zip(self.sessions, *ends, strict=True)], np.int64)
         places = zip(self.sessions, columns["turn_uuid"], columns["block_idx"], strict=True)
         numbers: dict[Block, int] = {}
         self._block = np.array([numbers.setdefault(block, len(numbers)) for block in places], np.int64)
         self._blocks = list(numbers)
+        self._numbers = numbers
         self._originals: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -140,7 +153,7 @@ class Catalogue:
         rows = offered[~np.isin(self.rows[offered], there.rows)]
         present = offered[np.isin(self.rows[offered], there.rows)]
         plain = present[self.embedded[present] & ~np.isin(self.passages[present], there.vectors)]
-        return Missing(rows, self._titles(offered, there), self._first_of_each(plain))
+        return Missing(rows, self._titles(offered, there), self._first_of_each(plain), self._moved(rows, there))
 
     def common(self, there: Holdings) -> int:
         """Count the passages that both memories contain."""
@@ -185,6 +198,21 @@ class Catalogue:
                 titles.append(place)
         return np.array(sorted(titles), np.int64)
 
+    def _moved(self, rows: Places, there: Holdings) -> dict[int, int]:
+        """New positions for blocks at whose place the other memory has another text: place of the row → position."""
+        numbers = np.unique(self._block[rows[np.isin(self._places[rows], there.places)]])
+        moved: dict[int, int] = {}
+        taken: set[Block] = set()
+        for number in numbers.tolist():
+            session, turn, position = self._blocks[number]
+            block = (session, turn, position)
+            while block in self._numbers or block in taken or hash(block) in there.blocks:
+                position += 1
+                block = (session, turn, position)
+            taken.add(block)
+            moved |= dict.fromkeys(rows[self._block[rows] == number].tolist(), position)
+        return moved
+
     def _first_of_each(self, places: Places) -> Places:
         """One row of each passage."""
         return places[np.sort(np.unique(self.passages[places], return_index=True)[1])]
@@ -198,11 +226,13 @@ class Missing:
         rows: passages.
         titles: header rows.
         vectors: passages that are there and only lack their vector, one row of each.
+        moved: rows whose block becomes a further one of its turn, with its position there.
     """
 
     rows: Places
     titles: Places
     vectors: Places
+    moved: dict[int, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(len(self.rows) or len(self.vectors) or len(self.titles))
@@ -221,7 +251,7 @@ class Missing:
         vectors = self.vectors[~np.isin(catalogue.passages[self.vectors], texts)]
         left = {catalogue.sessions[place] for place in rows.tolist()} | there.sessions
         named = np.array([catalogue.sessions[place] in left for place in self.titles.tolist()], bool)
-        return Missing(rows, self.titles[named & ~np.isin(self.titles, out)], vectors)
+        return Missing(rows, self.titles[named & ~np.isin(self.titles, out)], vectors, self.moved)
 
     def parts(self, size: int) -> Iterator[Places]:
         """Places of the passages and then of the titles, in parts of at most `size`."""

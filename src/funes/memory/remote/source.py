@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ class Source:
                 passage = int(catalogue.passages[place])
                 first.append(passage not in stored)
                 stored.add(passage)
-            yield from self._as_published(places, first).to_batches()
+            yield from self._as_published(places, first, missing.moved).to_batches()
 
     def vectors(self, missing: Missing, vectors_there: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Vectors to append to a memory, with the filter columns of the row that is published.
@@ -127,7 +127,7 @@ class Source:
         """Schema of a vectors table of this model."""
         return vectors_schema().with_metadata({MODEL_KEY: self.model.encode()})
 
-    def _as_published(self, places: list[int], with_text: list[bool]) -> pa.Table:
+    def _as_published(self, places: list[int], with_text: list[bool], moved: Mapping[int, int]) -> pa.Table:
         """Rows with or without their text; a reference to a passage that is nowhere is left out."""
         import pyarrow as pa
 
@@ -146,7 +146,9 @@ class Source:
             if not whole:
                 texts[number], offsets[number] = None, REFERENCE
         schema = chunks_schema()
-        replaced = {"text": texts, "offset": offsets}
+        blocks = rows.column("block_idx").to_pylist()
+        blocks = [moved.get(place, block) for place, block in zip(places, blocks, strict=True)]
+        replaced = {"text": texts, "offset": offsets, "block_idx": blocks}
         columns = [
             pa.array(replaced[name], schema.field(name).type)
             if name in replaced
