@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -105,4 +104,4 @@ def completed(own: Floats, around: Sequence[Surroundings], matches: Mapping[str,
             for identifier in identifiers:
                 if (match := matches.get(identifier)) is not None:
                     np.maximum(row, share * match, out=row)
-    return cast("Floats", result)
+    return result
