@@ -103,9 +103,9 @@ def test_closeness_falls_over_the_margin() -> None:
 
 
 _WORDS = st.sampled_from(
-    ["31", "5-7", "of", "the", "in", "mid", "late", "last", "week", "May", "Feb.", "february", "2026", "2026-02-30", "ago",
-     "two", "days", "on", "friday", "since", "0", "yesterday", ",", "99"]
-)  # fmt: skip
+    ["31", "5-7", "of", "the", "in", "mid", "late", "last", "week", "May", "Feb.", "february", "2026", "2026-02-30"]
+    + ["ago", "two", "days", "on", "friday", "since", "0", "yesterday", ",", "99"]
+)
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(_WORDS, max_size=8).map(" ".join)))
