@@ -144,14 +144,31 @@ def publishing(hub: Hub, memory: BigMemory, work: Path) -> list[Step]:
 
     recall("recall on another machine, nothing cached")
     recall("recall again, cached")
-    with _as(home):
-        Machine(work, home.name).remember("new-session", [f"{question} and line {number}" for number in range(NEW)])
+    _remember_more(memory, home, work)
     steps.append(_push(hub, f"push of {NEW} passages more", home, cache))
     recall("recall on the other machine after it")
     steps.append(_push(hub, "push of nothing new", home, cache))
     steps.append(_push(hub, "push --compact", home, cache, "--compact"))
     recall("recall on the other machine after that")
     return steps
+
+
+def _remember_more(memory: BigMemory, home: Path, work: Path) -> None:
+    """Store a session of 20 passages, some 600 characters each, with vectors and codes of the real model."""
+    from funes.memory.vector_store import VectorWriter
+    from funes.models.encoder import load_encoder
+
+    asked = memory.questions
+    texts = [" ".join(asked[(8 * number + part) % len(asked)] for part in range(8)) for number in range(NEW)]
+    with _as(home):
+        rows = Machine(work, home.name).remember("new-session", texts, vectors=False)
+        encoder = load_encoder(fetch=True)
+        with VectorWriter(home / "memory", encoder.model_id) as writer:
+            waiting = writer.without_vectors([row.id for row in rows])
+            made = encoder.encode_passages(waiting.column("text").to_pylist())
+            assert made.codes is not None
+            writer.append(waiting, made.dense, list(made.codes), made.pieces)
+            writer.finish()
 
 
 def two_writers(hub: Hub, rounds: int, work: Path) -> tuple[Step, dict[str, Any]]:

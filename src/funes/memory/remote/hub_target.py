@@ -151,7 +151,7 @@ class HubTarget:
             if (folder / name).exists():
                 shutil.copyfile(folder / name, self._copy / name)
         present = [name for name in TABLES if any(path.startswith(f"{name}/") for path in files)]
-        return Tables(self.label, str(self._copy), present)
+        return Tables(self.label, str(self._copy), present, unread=True)
 
     def _empty(self) -> Tables:
         """No tables yet, in a repository that is free for some."""
@@ -161,7 +161,7 @@ class HubTarget:
                 f"{self.label} is no memory and not empty (it holds {others[0]}); push to a new name, and a private "
                 "repository is created."
             )
-        return Tables(self.label, str(self._copy), ())
+        return Tables(self.label, str(self._copy), (), unread=True)
 
     def _exists(self) -> bool:
         try:

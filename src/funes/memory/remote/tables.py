@@ -33,6 +33,7 @@ class Tables:
         present: which of the two tables are there.
         options: storage options for an object store.
         store: whether it is in one, where others may write at any time.
+        unread: whether nobody reads it yet, as is so with a working copy.
 
     Attributes:
         chunks, vectors: the datasets, None where there is none yet.
@@ -47,11 +48,13 @@ class Tables:
         options: Mapping[str, str] | None = None,
         *,
         store: bool = False,
+        unread: bool = False,
     ) -> None:
         self.label = label
         self.location = location.rstrip("/")
         self.options = dict(options or {})
         self.store = store
+        self._unread = unread
         self.crossed = False
         there = set(present)
         self.chunks = self._read(lambda: self._open(CHUNKS)) if CHUNKS in there else None
@@ -101,8 +104,9 @@ class Tables:
         """Append rows to the chunks table in one commit, making the table if there is none."""
         if self.chunks is None:
             self.chunks = self._create(CHUNKS, chunks_schema())
-            # The word index is made first, so that no reader ever meets rows without its way to cut words.
-            index_chunks(self.chunks)
+            if not self._unread:
+                # The word index is made first, so that no reader ever meets rows without its way to cut words.
+                index_chunks(self.chunks)
         self.chunks = self._append(self.chunks, chunks_schema(), batches)
 
     def append_vectors(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
