@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -48,6 +49,23 @@ NOW = datetime(2026, 5, 14, 15, 30, tzinfo=UTC)  # a Thursday
         ("on Monday", "2026-05-11", "2026-05-11"),
         ("last Thursday", "2026-05-07", "2026-05-07"),
         ("what changed on 3 March and on 9 April?", "2026-03-03", "2026-03-03"),
+        ("between 3 March and 9 April", "2026-03-03", "2026-04-09"),
+        ("between 3 March and 9 April 2025, why", "2025-03-03", "2025-04-09"),
+        ("from 28 Feb to 3 March", "2026-02-28", "2026-03-03"),
+        ("from 2025-01-01 to 2025-01-05", "2025-01-01", "2025-01-05"),
+        ("between January and March", "2026-01-01", "2026-03-31"),
+        ("from November to February", "2025-11-01", "2026-02-28"),
+        ("from 3 March until today", "2026-03-03", "2026-05-14"),
+        ("on 29 February", "2024-02-29", "2024-02-29"),
+        ("last May we moved", "2025-05-01", "2025-05-31"),
+        ("in the last 3 days", "2026-05-11", "2026-05-14"),
+        ("what broke in the past two weeks", "2026-04-30", "2026-05-14"),
+        ("in may we did what", "2026-05-01", "2026-05-31"),
+        ("what did we drop on 3 may", "2026-05-03", "2026-05-03"),
+        ("the 3rd of may release", "2026-05-03", "2026-05-03"),
+        ("What about May 3 and the parser", "2026-05-03", "2026-05-03"),
+        ("it was late may when we did", "2026-05-20", "2026-05-31"),
+        ("what may break in march", "2026-03-01", "2026-03-31"),
     ],
 )
 def test_named_times(question: str, first: str, last: str) -> None:
@@ -68,6 +86,20 @@ def test_named_times(question: str, first: str, last: str) -> None:
         "before 12 February",
         "line 120 marks the end of the block",
         "sum of 5 and 7",
+        "this may be wrong",
+        "it may 3 times fail",
+        "May 5 workers deadlock?",
+        "retry 3 may fail",
+        "late may be better than never",
+        "RETRY 3 MAY FAIL",
+        "upgrade to 3.12 march",
+        r"C:\Users\may 12\file",
+        "src/2025-01-01/log.txt",
+        "backup-2025-01-01.tar.gz",
+        "notes_2025-01-01_final",
+        "27-2 march",
+        "0 march",
+        "2026-02-30",
         "",
     ],
 )
@@ -114,3 +146,24 @@ def test_any_text_gives_a_span_of_positive_length_or_none(question: str) -> None
         assert span.start < span.end
         assert 0 <= span.words[0] < span.words[1] <= len(question)
         assert span.rest(question).strip()
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone of a process cannot be set here")
+def test_days_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        late = find_time_span("what did I ask today", datetime(2026, 5, 14, 15, 30, tzinfo=UTC))
+        assert late is not None
+        assert late.start == datetime(2026, 5, 14, 15, tzinfo=UTC)
+        monkeypatch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        turned = find_time_span("on 29 March", NOW)  # when the clocks went forward
+        assert turned is not None
+        assert (turned.start, turned.end) == (
+            datetime(2026, 3, 28, 23, tzinfo=UTC),
+            datetime(2026, 3, 29, 22, tzinfo=UTC),
+        )
+    finally:
+        monkeypatch.undo()
+        time.tzset()
