@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from funes.chunking import Chunk
 from funes.memory.filters import Filter
 from funes.memory.reader import MemoryReader
+from funes.memory.schema import REFERENCE
 from funes.memory.store import MemoryWriter
 from funes.memory.vector_store import VectorWriter
 from funes.memory.words import MAX_CHARACTERS, WordQuery, bounded
@@ -197,6 +199,61 @@ def test_rows_carry_everything(reader: MemoryReader) -> None:
     assert original.ts is not None
     assert original.ts.utcoffset() is not None
     assert original.ruleset == "r1"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"repo": "acme/web"},
+        {"repo": "WEB"},
+        {"workdir": "/home/dev/web"},
+        {"branch": "fix/cache"},
+        {"repo": "web", "session": CACHE},
+    ],
+)
+def test_a_place_has_what_its_sessions_contain_though_another_stores_it(
+    reader: MemoryReader, place: dict[str, str]
+) -> None:
+    copy = reader.copies(CACHE)[0]
+    where = Filter(**place)
+    assert [identifier for identifier, _ in reader.words("streaming parser", where, 5)] == [copy]
+    assert copy in dict(reader.nearest(unit(1), where, 20))
+    assert reader.rows([copy, "unknown"], where)[copy].session_id == PARSER
+    assert reader.rows(["unknown"], where) == {}
+
+
+def test_what_a_place_has_is_narrowed_all_the_same(reader: MemoryReader) -> None:
+    copy = reader.copies(CACHE)[0]
+    assert reader.words("streaming parser", Filter(repo="web", roles=("assistant",)), 5) == []
+    assert reader.words("streaming parser", Filter(repo="web", types=("tool_use",)), 5) == []
+    assert reader.words("streaming parser", Filter(repo="web", session=PARSER), 5) == []
+    assert copy not in reader.rows([copy], Filter(repo="web", since=MOMENT.replace(year=2100)))
+    assert copy not in dict(reader.words("streaming parser", Filter(repo="nowhere"), 5))
+
+
+def test_copies_are_looked_for_again_when_the_memory_has_grown(tmp_path: Path) -> None:
+    folder = make_memory(tmp_path)
+    reader = MemoryReader.open(str(folder))
+    where = Filter(repo="late/comer")
+    assert reader.words("streaming parser", where, 5) == []
+    copy = reader.rows([reader.copies(CACHE)[0]]).popitem()[1]
+    place = {"session_id": "late", "repo": "late/comer", "text": None, "offset": REFERENCE}
+    values = {name: getattr(copy, name) for name in copy.__slots__} | place
+    with MemoryWriter(folder) as writer:
+        writer.append([Chunk(**values)])
+    reader.refresh()
+    assert [identifier for identifier, _ in reader.words("streaming parser", where, 5)] == [copy.id]
+
+
+def test_of_very_many_copies_the_latest_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funes.memory.copies.MOST_COPIES", 2)
+    originals = [make_chunk(f"pebble {number}", id=f"p{number}", session_id="first", seq=number) for number in range(4)]
+    place = {"session_id": "fork", "repo": "acme/fork", "text": None, "offset": REFERENCE}
+    copies = [Chunk(**({name: getattr(one, name) for name in one.__slots__} | place)) for one in originals]
+    with MemoryWriter(tmp_path) as writer:
+        writer.append([*originals, *copies])
+    reader = MemoryReader.open(str(tmp_path))
+    assert sorted(dict(reader.words("pebble", Filter(repo="acme/fork"), 9))) == ["p2", "p3"]
 
 
 def test_a_session_reads_in_order_with_its_copies(reader: MemoryReader) -> None:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from funes.memory.dialect import FIRST_HARNESS, NATIVE, Dialect
 from funes.memory.schema import SESSION_TYPE, quoted, quoted_list
 
+_PLACE = ("repo", "branch", "workdir", "session_id")
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -36,12 +38,17 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
 
-    def sql(self, copies: Sequence[str] = (), dialect: Dialect = NATIVE) -> str | None:
+    @property
+    def place(self) -> Filter:
+        """The conditions that a session meets, whichever of the passages it contains it stores itself."""
+        return Filter(repo=self.repo, branch=self.branch, workdir=self.workdir, session=self.session)
+
+    def sql(self, dialect: Dialect = NATIVE, among: Sequence[str] | None = None) -> str | None:
         """Render the conditions as an SQL expression over the filter columns, None when nothing is restricted.
 
         Args:
-            copies: ids of passages that the session named by `session` contains but another one stores.
             dialect: what the table lacks; nothing meets a condition on a column that is not there.
+            among: ids of passages that meet `place` already, to ask for them alone; None to ask for all.
         """
         conditions = {
             "block_type": f"block_type IN ({quoted_list(self.types)})" if self.types else "",
@@ -50,9 +57,13 @@ class Filter:
             "repo": _repo(self.repo) if self.repo else "",
             "branch": f"branch = {quoted(self.branch)}" if self.branch else "",
             "workdir": _below("workdir", self.workdir) if self.workdir else "",
-            "session_id": _session(self.session, copies) if self.session else "",
+            "session_id": f"session_id = {quoted(self.session)}" if self.session else "",
             "ts": self._times(dialect),
         }
+        if among is not None:
+            for column in _PLACE:
+                del conditions[column]
+            conditions["id"] = f"id IN ({quoted_list(among)})"
         if "harness" in dialect.lacking and FIRST_HARNESS in self.harnesses:
             del conditions["harness"]
         wanted = {column: condition for column, condition in conditions.items() if condition}
@@ -60,9 +71,9 @@ class Filter:
             return "false"
         return " AND ".join(wanted.values()) or None
 
-    def passages(self, copies: Sequence[str] = (), dialect: Dialect = NATIVE) -> str:
+    def passages(self, dialect: Dialect = NATIVE, among: Sequence[str] | None = None) -> str:
         """Like `sql`, for the chunks table, where header rows have to be kept out unless they are asked for."""
-        condition = self.sql(copies, dialect)
+        condition = self.sql(dialect, among)
         if self.types:
             return condition or ""
         no_headers = f"block_type != {quoted(SESSION_TYPE)}"
@@ -80,11 +91,6 @@ def _repo(name: str) -> str:
     repo = name.lower()
     condition = f"lower(repo) = {quoted(repo)}"
     return condition if "/" in repo else f"({condition} OR ends_with(lower(repo), {quoted('/' + repo)}))"
-
-
-def _session(session: str, copies: Sequence[str]) -> str:
-    condition = f"session_id = {quoted(session)}"
-    return f"({condition} OR id IN ({quoted_list(copies)}))" if copies else condition
 
 
 def _text_time(moment: datetime, sign: str) -> str:

@@ -13,12 +13,13 @@ import numpy.typing as npt
 from funes.chunking import Chunk
 from funes.errors import CorruptMemoryError
 from funes.memory.backing import Backing, FolderBacking
+from funes.memory.copies import Copies
 from funes.memory.counts import PieceCounts, count_pieces
 from funes.memory.filters import Filter
 from funes.memory.handle import TableHandle
 from funes.memory.opening import nothing_there, reach
 from funes.memory.outline import Outline, read_outlines
-from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
+from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
 from funes.memory.sessions import SessionSummary, summarize
 from funes.memory.statistics import MemoryStatistics, collect
 from funes.memory.uri import resolve
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from funes.memory.remote.hub import Told
 
 IDS_AT_ONCE = 1000
-FLAT_VECTORS = 30_000
-"""Up to this many rows a vector search without an index is fast enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,7 @@ class MemoryReader:
         self._vectors: TableHandle | None = None
         self._open_vectors()
         self._counts: PieceCounts | None = None
+        self._copies = Copies(self._chunks)
         self._with_vectors = True
         if not self._chunks.columns >= REQUIRED_COLUMNS:
             raise CorruptMemoryError(
@@ -125,6 +125,7 @@ class MemoryReader:
         changed = self._chunks.refresh() or changed
         if changed:
             self._counts = None
+            self._copies.forget()
         return changed
 
     def words(self, query: WordQuery | str, where: Filter, limit: int) -> list[tuple[str, float]]:
@@ -141,13 +142,12 @@ class MemoryReader:
         compiled = lance_query(query)
         if compiled is None or limit <= 0:
             return []
-        rows = self._chunks.scan(
-            ["id", "_score"],
-            where.passages(self._copies(where), self._chunks.dialect),
-            full_text_query=compiled,
-            limit=limit,
-        )
-        return _ranked(rows, rows.column("_score").to_pylist())
+        found: dict[str, float] = {}
+        for among in self._copies.ways(where):
+            condition = where.passages(self._chunks.dialect, among)
+            rows = self._chunks.scan(["id", "_score"], condition, full_text_query=compiled, limit=limit)
+            _keep_best(found, rows, rows.column("_score").to_pylist())
+        return _ranked(found)[:limit]
 
     def phrases(self, phrases: Sequence[str], where: Filter, limit: int) -> list[tuple[str, float]]:
         """Passages that contain any of the phrases word for word (case and inflection apart), best first."""
@@ -173,11 +173,11 @@ class MemoryReader:
             "metric": "cosine",
             **self._probes(),
         }
-        rows = self._vectors.scan(
-            ["id", "_distance"], where.sql(self._copies(where), self._vectors.dialect), nearest=search
-        )
-        distances = rows.column("_distance").to_pylist()
-        return _ranked(rows, [1.0 - distance for distance in distances])
+        found: dict[str, float] = {}
+        for among in self._copies.ways(where):
+            rows = self._vectors.scan(["id", "_distance"], where.sql(self._vectors.dialect, among), nearest=search)
+            _keep_best(found, rows, [1.0 - distance for distance in rows.column("_distance").to_pylist()])
+        return _ranked(found)[:limit]
 
     def codes(self, ids: Iterable[str]) -> dict[str, TokenCodes]:
         """Token codes and word pieces of embedded passages; ids that have no row are left out."""
@@ -193,12 +193,19 @@ class MemoryReader:
 
     def rows(self, ids: Iterable[str], where: Filter | None = None) -> dict[str, Chunk]:
         """Read the stored passages with these ids, text included, as far as they meet the conditions."""
-        condition = where.passages(self._copies(where), self._chunks.dialect) if where is not None else None
+        wanted = list(dict.fromkeys(ids))
+        conditions: list[str | None] = [None]
+        if where is not None:
+            conditions = [where.passages(self._chunks.dialect)]
+            for among in filter(None, self._copies.ways(where)):
+                if copies := sorted(set(among).intersection(wanted)):
+                    conditions.append(where.passages(self._chunks.dialect, copies))
         found: dict[str, Chunk] = {}
-        for rows in self._by_id(self._chunks, CHUNK_COLUMNS, ids, condition):
-            for chunk in table_rows(rows):
-                if chunk.text is not None:
-                    found.setdefault(chunk.id, chunk)
+        for condition in conditions:
+            for rows in self._by_id(self._chunks, CHUNK_COLUMNS, wanted, condition):
+                for chunk in table_rows(rows):
+                    if chunk.text is not None:
+                        found.setdefault(chunk.id, chunk)
         return found
 
     def outlines(self, sessions: Iterable[str]) -> dict[str, Outline]:
@@ -207,8 +214,7 @@ class MemoryReader:
 
     def copies(self, session_id: str) -> list[str]:
         """Ids of passages that a session contains but another session stores."""
-        rows = self._chunks.scan(["id"], f"session_id = {quoted(session_id)} AND {self._is_reference()}")
-        return list(dict.fromkeys(rows.column("id").to_pylist()))
+        return self._copies.of(Filter(session=session_id))
 
     def session_chunks(self, session_id: str, first: int | None = None, last: int | None = None) -> list[Chunk]:
         """Read a session's passages in order, with their text wherever it is stored.
@@ -246,10 +252,11 @@ class MemoryReader:
         """Full ids of the sessions that start with a prefix, sorted; an exact match alone when there is one."""
         import pyarrow.compute as pc
 
-        identifiers = pc.unique(self._chunks.scan(["session_id"]).column("session_id")).to_pylist()
-        if prefix in identifiers:
+        # Two questions that the index on sessions answers, where reading all ids would take as long as there are rows.
+        if self._chunks.scan(["session_id"], f"session_id = {quoted(prefix)}", limit=1).num_rows:
             return [prefix]
-        return sorted(identifier for identifier in identifiers if identifier.startswith(prefix))
+        found = self._chunks.scan(["session_id"], f"starts_with(session_id, {quoted(prefix)})")
+        return sorted(pc.unique(found.column("session_id")).to_pylist())
 
     def sessions(self, where: Filter | None = None, limit: int | None = None) -> list[SessionSummary]:
         """Summaries of the sessions that have a passage meeting the conditions, latest activity first."""
@@ -268,12 +275,6 @@ class MemoryReader:
     def statistics(self) -> MemoryStatistics:
         """Count what the memory holds."""
         return collect(self.label, self._backing, self._chunks, self._vectors)
-
-    def _is_reference(self) -> str:
-        return f"offset = {REFERENCE}" if "offset" in self._chunks.columns else "text IS NULL"
-
-    def _copies(self, where: Filter) -> list[str]:
-        return self.copies(where.session) if where.session else []
 
     def _by_id(
         self, table: TableHandle, columns: Sequence[str], ids: Iterable[str], condition: str | None = None
@@ -307,10 +308,13 @@ def _stretch(session_id: str, first: int | None, last: int | None) -> str:
     return condition if last is None else f"{condition} AND seq <= {last}"
 
 
-def _ranked(rows: pa.Table, scores: list[float]) -> list[tuple[str, float]]:
-    """Best first; a passage that matches twice counts once."""
-    best: dict[str, float] = {}
+def _keep_best(best: dict[str, float], rows: pa.Table, scores: list[float]) -> None:
+    """Add scored rows to the best score of each passage; one that matches twice counts once."""
     for identifier, score in zip(rows.column("id").to_pylist(), scores, strict=True):
         if score > best.get(identifier, float("-inf")):
             best[identifier] = score
+
+
+def _ranked(best: dict[str, float]) -> list[tuple[str, float]]:
+    """Best first."""
     return sorted(best.items(), key=lambda item: (-item[1], item[0]))
