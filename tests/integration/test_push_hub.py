@@ -13,7 +13,6 @@ from funes.memory.remote.card import BEGIN
 from funes.memory.remote.hub import HubClient
 from funes.memory.remote.snapshot import open_snapshot
 from funes.memory.uri import resolve
-from tests.support.hub_faults import Fault
 from tests.support.hub_server import HubServer
 from tests.support.sharing import TOKEN, Machine, embed, rows_in, texts_of, turn_rows, vectors_in
 
@@ -156,15 +155,27 @@ def test_a_memory_of_others_is_published_to_only_when_that_is_meant(hub, machine
     two.remember("b", ["mine"])
     code, out, err = run("push", REPO)
     assert (code, out) == (1, "")
-    assert err == (
-        f"funes: {REPO} holds 1 passages and none of them is in your memory, so it may be the wrong one; "
-        "add --yes if it is not.\n"
-    )
+    assert err == (f"funes: {REPO} holds 1 passages and none of them is in your memory; add --yes if that is meant.\n")
     assert len(rows_in(snapshot())) == 1
     assert run("push", REPO, "--yes")[0] == 0
     two.remember("c", ["more of mine"])
     assert run("push", REPO)[0] == 0  # it is known now
     assert len(rows_in(snapshot())) == 3
+
+
+def test_a_public_repository_is_published_to_only_when_that_is_meant(hub, machines, run):
+    hub.publish(REPO, {"README.md": b"# Everybody's"}, private=False)
+    machines[0].remember("a", ["mine"])
+    code, out, err = run("push", REPO)
+    assert (code, out) == (1, "")
+    assert err == (
+        f"funes: {REPO} is public, so anybody can read what is published there; add --yes if that is meant.\n"
+    )
+    assert "chunks.lance" not in " ".join(files(hub))
+    assert run("push", REPO, "--yes")[0] == 0
+    machines[0].remember("b", ["more"])
+    assert run("push", REPO)[0] == 0
+    assert len(rows_in(snapshot())) == 2
 
 
 def test_somebody_at_the_terminal_is_asked(hub, machines, run, monkeypatch):
@@ -246,52 +257,6 @@ def test_the_card_is_kept_up_to_date(hub, machines, run):
     assert "| passages | 2 |" in card.partition(BEGIN)[2]
 
 
-@pytest.mark.parametrize("others", [{"train.parquet": b"PAR1"}, {"data/a.jsonl": b"{}"}, {"other.lance/x": b"?"}])
-def test_a_dataset_of_another_kind_is_left_alone(hub, machines, run, others):
-    hub.publish(REPO, {"README.md": b"# A dataset", **others})
-    machines[0].remember("a", ["words"])
-    code, _, err = run("push", REPO, "--yes")
-    assert code == 1
-    assert err.startswith(f"funes: {REPO} is no memory and not empty (it holds {next(iter(others))});")
-    assert "chunks.lance" not in " ".join(files(hub))
-
-
-def test_a_memory_of_another_model_or_program_is_left_alone(hub, machines, run, tmp_path, monkeypatch):
-    one, two = machines
-    one.remember("a", ["words"])
-    monkeypatch.setattr("tests.support.sharing.VECTORS_ID", "another/model")
-    two.remember("b", ["words"])
-    hub.publish(REPO, {str(path.relative_to(two.memory)): path for path in two.memory.rglob("*") if path.is_file()})
-    code, _, err = run("push", REPO, "--yes")
-    assert code == 1
-    assert err.startswith(f"funes: The vectors of {REPO} were made with another/model and yours with ")
-    import lance
-    import pyarrow as pa
-
-    rows = {name: ["x"] for name in ("id", "text", "session_id", "turn_uuid", "block_type")}
-    lance.write_dataset(pa.table(rows | {"vector": [[0.0]]}), str(tmp_path / "rust" / "chunks.lance"))
-    other = tmp_path / "rust"
-    hub.publish(REPO, {str(path.relative_to(other)): path for path in other.rglob("*") if path.is_file()})
-    code, _, err = run("push", REPO, "--yes")
-    assert code == 1
-    assert err.startswith(f"funes: {REPO} was made by another program (its table has no column ")
-
-
-def test_a_damaged_memory_is_left_alone(hub, machines, run):
-    one, two = machines
-    one.remember("a", ["words"])
-    two.remember("a", ["words"])
-    damaged = {str(path.relative_to(two.memory)): path.read_bytes() for path in two.memory.rglob("*") if path.is_file()}
-    for path in damaged:
-        if "/data/" in path:
-            damaged[path] = b"x" * len(damaged[path])
-    hub.publish(REPO, damaged)
-    code, _, err = run("push", REPO)
-    assert code == 1
-    assert err.startswith(f"funes: {REPO} is damaged: its tables cannot be read")
-    assert files(hub) == damaged
-
-
 def test_compacting_merges_what_many_pushes_left(hub, machines, run):
     one, _ = machines
     for number in range(6):
@@ -305,109 +270,6 @@ def test_compacting_merges_what_many_pushes_left(hub, machines, run):
     assert len([path for path in files(hub) if "/data/" in path]) == 2
     assert len(rows_in(snapshot())) == 6
     assert "words of session 4" in run("recall", "session 4", "--memory", REPO, "-k", "6")[1]
-
-
-def test_a_conflict_in_a_loop_ends_in_a_sentence(hub, machines, run, monkeypatch):
-    monkeypatch.setattr("funes.memory.remote.publish.ATTEMPTS", 4)
-    machines[0].remember("a", ["words"])
-    run("push", REPO)
-    machines[0].remember("b", ["more"])
-    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", status=412))
-    before = HubClient().head(REPO)
-    code, out, err = run("push", REPO)
-    assert (code, out) == (1, "")
-    assert "was changed by somebody else in the meantime; run the command again." in err
-    assert hub.traffic.count(f"POST /api/datasets/{REPO}/commit/") == 5
-    assert HubClient().head(REPO) == before
-    assert json.loads(run("status", "--json")[1])["sharing"][0]["error"].endswith("run the command again.")
-    hub.faults.clear()
-    assert run("push", REPO)[0] == 0
-    assert json.loads(run("status", "--json")[1])["sharing"][0]["error"] == ""
-
-
-def test_two_conflicts_are_got_over(hub, machines, run):
-    machines[0].remember("a", ["words"])
-    run("push", REPO)
-    machines[0].remember("b", ["more"])
-    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", status=412, times=2))
-    code, out, _ = run("push", REPO)
-    assert code == 0
-    assert "tried 3 times, because others published meanwhile" in out
-    assert len(rows_in(snapshot())) == 2
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(f"POST /api/datasets/{REPO}/commit/", status=500),
-        Fault("PUT /_lfs/", "cut-upload"),
-        Fault("POST /api/datasets/.*/preupload/", status=503),
-        Fault("POST /datasets/.*/info/lfs/objects/batch", status=403),
-    ],
-    ids=["500 at the commit", "cut upload", "503 before it", "no right to upload"],
-)
-def test_a_push_that_fails_leaves_the_old_version(hub, machines, run, fault, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
-    machines[0].remember("a", ["words"])
-    run("push", REPO)
-    machines[0].remember("b", ["more"])
-    before, present = HubClient().head(REPO), files(hub)
-    hub.faults.append(fault)
-    code, out, err = run("push", REPO)
-    assert (code, out) == (1, "")
-    assert err.startswith("funes: ")
-    assert len(err.splitlines()) == 1
-    assert hub.token not in err
-    assert HubClient().head(REPO) == before
-    assert files(hub) == present
-    hub.faults.clear()
-    assert run("push", REPO)[0] == 0
-    assert len(rows_in(snapshot())) == 2
-
-
-def test_an_answer_that_is_lost_is_no_second_push(hub, machines, run):
-    machines[0].remember("a", ["words"])
-    run("push", REPO)
-    machines[0].remember("b", ["more"])
-    before = commits(hub)
-    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", "lost", times=1))
-    assert run("push", REPO)[0] == 0
-    assert commits(hub) == before + 1
-    assert sorted(row.text for row in rows_in(snapshot())) == ["more", "words"]
-
-
-def test_nothing_is_sent_when_a_scanner_fails(hub, machines, run, monkeypatch):
-    machines[0].remember("a", ["words"])
-    monkeypatch.setattr("funes.commands.publishing.gate.self_test", lambda: ["Kingfisher misses an invented key."])
-    code, _, err = run("push", REPO)
-    assert code == 1
-    assert "Nothing is published, because the secret scanners do not work: Kingfisher misses an invented key." in err
-    assert hub.traffic.received == 0
-    assert hub.store.meta("dataset", REPO) is None
-
-
-def test_a_token_without_the_right_and_a_revision(hub, machines, run, monkeypatch):
-    machines[0].remember("a", ["words"])
-    code, _, err = run("push", "somebody/else")
-    assert code == 1
-    assert "somebody/else" in err
-    code, _, err = run("push", f"{REPO}@v2")
-    assert code == 1
-    assert "only the main branch is published to" in err
-    code, _, err = run("push", "local")
-    assert (code, err[:34]) == (1, "funes: That is the local memory, w")
-    hub.stop()
-    code, _, err = run("push", REPO)
-    assert code == 1
-    assert "cannot be reached" in err
-
-
-def test_a_repository_that_the_token_may_not_see(hub, machines, run):
-    machines[0].remember("a", ["words"])
-    hub.faults.append(Fault("POST /api/repos/create", status=409))
-    code, _, err = run("push", REPO)
-    assert code == 1
-    assert err == f"funes: {REPO} exists, but the token here may not see it; use another token or another name.\n"
 
 
 def test_a_curated_memory_gets_only_what_was_reviewed(hub, machines, run, monkeypatch):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from funes.commands.indexing.report import Phase, Progress
     from funes.commands.publishing.gate import Gate, HeldBack, Verdict
     from funes.memory.remote.merge import Digests, Holdings, Missing, Places
-    from funes.memory.remote.publish import Publication
+    from funes.memory.remote.publish import Publication, Target
     from funes.memory.remote.source import Source
     from funes.memory.uri import MemoryPlace
 
@@ -136,6 +136,7 @@ class _Push:
         self.progress = progress
         self.confirm = confirm
         self.source: Source
+        self.target: Target
         self.offered: Places
         self._gate: Gate | None = None
         self._verdict: Verdict | None = None
@@ -162,8 +163,8 @@ class _Push:
         if selection is not None:
             sessions = selection.sessions if sessions is None else sessions & selection.sessions
         self.offered = catalogue.offer(sessions, words=self.options.words)
-        target = open_target(self.label, place, work, self._tell)
-        done = publish(target, self.source, self._choose, compact=self.options.compact)
+        self.target = open_target(self.label, place, work, self._tell)
+        done = publish(self.target, self.source, self._choose, compact=self.options.compact)
         held = self._verdict.held if self._verdict else []
         known = self._known()
         self.state.local = [] if self.options.sessions else self.source.versions
@@ -197,14 +198,17 @@ class _Push:
         return left
 
     def _guard(self, there: Holdings) -> None:
-        """A first push to a memory that others filled, and that shares nothing with this one, may be a slip."""
-        if self.state.time or self.state.approved or there.empty or self._agreed or self.source.catalogue.common(there):
+        """A first push to what anybody may read, or to what others filled with other things, may be a slip."""
+        if self.state.time or self.state.approved or self._agreed:
             return
-        held = f"{self.label} holds {len(there.texts):,} passages and none of them is in your memory"
-        self._ask(
-            f"{held}. Publish to it all the same?",
-            f"{held}, so it may be the wrong one; add --yes if it is not.",
-        )
+        doubts = []
+        if self.target.is_public():
+            doubts.append(f"{self.label} is public, so anybody can read what is published there")
+        if not there.empty and not self.source.catalogue.common(there):
+            doubts.append(f"{self.label} holds {len(there.texts):,} passages and none of them is in your memory")
+        if doubts:
+            said = ", and ".join(doubts)
+            self._ask(f"{said}. Publish to it all the same?", f"{said}; add --yes if that is meant.")
 
     def _ask(self, question: str, refusal: str) -> None:
         if self.confirm is None:

@@ -49,6 +49,10 @@ class FolderTarget:
         """Number of the chunks table's version."""
         return str(self._seen[0] or "")
 
+    def is_public(self) -> bool:
+        """Never known: who may read it is not decided here."""
+        return False
+
     def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
         """Add rows under both locks of the folder; a version that came since `look` counts as moved."""
         words = WriterLock(self.folder, WORDS_LOCK, LOCK_SECONDS, doing="publishing")

@@ -163,6 +163,19 @@ class HubClient:
             raise _told_apart(error, asked) from error
         return True
 
+    def is_public(self, repo: str) -> bool:
+        """Whether anybody may read a repository, perhaps after asking for it.
+
+        Raises:
+            RemoteError: one of its subclasses says why there is no answer.
+        """
+        asked = self._asked(repo)
+        self._refuse_offline(asked)
+        try:
+            return not self._api().dataset_info(repo).private
+        except Exception as error:
+            raise _told_apart(error, asked) from error
+
     def commit(
         self,
         repo: str,

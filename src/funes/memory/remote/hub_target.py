@@ -100,6 +100,10 @@ class HubTarget:
         """Name of the commit."""
         return self._parent
 
+    def is_public(self) -> bool:
+        """Whether anybody may read the repository; one that is still to be made will be private."""
+        return bool(self._parent) and self._client.is_public(self._place.repo)
+
     def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
         """Make the next version and commit it; the repository is made, private, if there is none."""
         done = Publication(titles=len(missing.titles))

@@ -67,6 +67,10 @@ class Target(Protocol):
         """Name of the version that `look` saw last, empty when there was nothing."""
         ...
 
+    def is_public(self) -> bool:
+        """Whether it is known that anybody may read it."""
+        ...
+
     def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
         """Add rows to the version that `look` has opened, all of them or none.
 

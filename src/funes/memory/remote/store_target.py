@@ -54,6 +54,10 @@ class StoreTarget:
         """Number of the chunks table's version."""
         return self._version
 
+    def is_public(self) -> bool:
+        """Never known: who may read it is not decided here."""
+        return False
+
     def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
         """Append rows, then clear up what another writer appended at the same time."""
         done = Publication(titles=len(missing.titles))

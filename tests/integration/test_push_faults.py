@@ -1,0 +1,209 @@
+"""`funes push` to a Hub that fails, refuses or holds something else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from funes.__main__ import main
+from funes.memory.remote.hub import HubClient
+from funes.memory.remote.snapshot import open_snapshot
+from funes.memory.uri import resolve
+from tests.support.hub_faults import Fault
+from tests.support.hub_server import HubServer
+from tests.support.sharing import Machine, rows_in
+
+REPO = "acme/decisions"
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with HubServer(tmp_path / "hub") as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setenv("HF_TOKEN", server.token)
+        monkeypatch.setattr("funes.memory.remote.publish._FIRST_PAUSE", 0.001)
+        yield server
+
+
+@pytest.fixture
+def machines(tmp_path, monkeypatch):
+    """Two machines; the first is in use."""
+    one, two = Machine(tmp_path, "one"), Machine(tmp_path, "two")
+    one.use(monkeypatch)
+    return one, two
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def files(hub):
+    return hub.files(REPO)
+
+
+def commits(hub):
+    """Number of commits of the main branch."""
+    count, name = 0, hub.store.meta("dataset", REPO)["refs"]["main"]
+    while name:
+        count, name = count + 1, hub.store.commit("dataset", REPO, name)["parent"]
+    return count
+
+
+def snapshot():
+    return open_snapshot(resolve(REPO), HubClient()).folder
+
+
+@pytest.mark.parametrize("others", [{"train.parquet": b"PAR1"}, {"data/a.jsonl": b"{}"}, {"other.lance/x": b"?"}])
+def test_a_dataset_of_another_kind_is_left_alone(hub, machines, run, others):
+    hub.publish(REPO, {"README.md": b"# A dataset", **others})
+    machines[0].remember("a", ["words"])
+    code, _, err = run("push", REPO, "--yes")
+    assert code == 1
+    assert err.startswith(f"funes: {REPO} is no memory and not empty (it holds {next(iter(others))});")
+    assert "chunks.lance" not in " ".join(files(hub))
+
+
+def test_a_memory_of_another_model_or_program_is_left_alone(hub, machines, run, tmp_path, monkeypatch):
+    one, two = machines
+    one.remember("a", ["words"])
+    monkeypatch.setattr("tests.support.sharing.VECTORS_ID", "another/model")
+    two.remember("b", ["words"])
+    hub.publish(REPO, {str(path.relative_to(two.memory)): path for path in two.memory.rglob("*") if path.is_file()})
+    code, _, err = run("push", REPO, "--yes")
+    assert code == 1
+    assert err.startswith(f"funes: The vectors of {REPO} were made with another/model and yours with ")
+    import lance
+    import pyarrow as pa
+
+    rows = {name: ["x"] for name in ("id", "text", "session_id", "turn_uuid", "block_type")}
+    lance.write_dataset(pa.table(rows | {"vector": [[0.0]]}), str(tmp_path / "rust" / "chunks.lance"))
+    other = tmp_path / "rust"
+    hub.publish(REPO, {str(path.relative_to(other)): path for path in other.rglob("*") if path.is_file()})
+    code, _, err = run("push", REPO, "--yes")
+    assert code == 1
+    assert err.startswith(f"funes: {REPO} was made by another program (its table has no column ")
+
+
+def test_a_damaged_memory_is_left_alone(hub, machines, run):
+    one, two = machines
+    one.remember("a", ["words"])
+    two.remember("a", ["words"])
+    damaged = {str(path.relative_to(two.memory)): path.read_bytes() for path in two.memory.rglob("*") if path.is_file()}
+    for path in damaged:
+        if "/data/" in path:
+            damaged[path] = b"x" * len(damaged[path])
+    hub.publish(REPO, damaged)
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert err.startswith(f"funes: {REPO} is damaged: its tables cannot be read")
+    assert files(hub) == damaged
+
+
+def test_a_conflict_in_a_loop_ends_in_a_sentence(hub, machines, run, monkeypatch):
+    monkeypatch.setattr("funes.memory.remote.publish.ATTEMPTS", 4)
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", status=412))
+    before = HubClient().head(REPO)
+    code, out, err = run("push", REPO)
+    assert (code, out) == (1, "")
+    assert "was changed by somebody else in the meantime; run the command again." in err
+    assert hub.traffic.count(f"POST /api/datasets/{REPO}/commit/") == 5
+    assert HubClient().head(REPO) == before
+    assert json.loads(run("status", "--json")[1])["sharing"][0]["error"].endswith("run the command again.")
+    hub.faults.clear()
+    assert run("push", REPO)[0] == 0
+    assert json.loads(run("status", "--json")[1])["sharing"][0]["error"] == ""
+
+
+def test_two_conflicts_are_got_over(hub, machines, run):
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", status=412, times=2))
+    code, out, _ = run("push", REPO)
+    assert code == 0
+    assert "tried 3 times, because others published meanwhile" in out
+    assert len(rows_in(snapshot())) == 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(f"POST /api/datasets/{REPO}/commit/", status=500),
+        Fault("PUT /_lfs/", "cut-upload"),
+        Fault("POST /api/datasets/.*/preupload/", status=503),
+        Fault("POST /datasets/.*/info/lfs/objects/batch", status=403),
+    ],
+    ids=["500 at the commit", "cut upload", "503 before it", "no right to upload"],
+)
+def test_a_push_that_fails_leaves_the_old_version(hub, machines, run, fault, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    before, present = HubClient().head(REPO), files(hub)
+    hub.faults.append(fault)
+    code, out, err = run("push", REPO)
+    assert (code, out) == (1, "")
+    assert err.startswith("funes: ")
+    assert len(err.splitlines()) == 1
+    assert hub.token not in err
+    assert HubClient().head(REPO) == before
+    assert files(hub) == present
+    hub.faults.clear()
+    assert run("push", REPO)[0] == 0
+    assert len(rows_in(snapshot())) == 2
+
+
+def test_an_answer_that_is_lost_is_no_second_push(hub, machines, run):
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    before = commits(hub)
+    hub.faults.append(Fault(f"POST /api/datasets/{REPO}/commit/", "lost", times=1))
+    assert run("push", REPO)[0] == 0
+    assert commits(hub) == before + 1
+    assert sorted(row.text for row in rows_in(snapshot())) == ["more", "words"]
+
+
+def test_nothing_is_sent_when_a_scanner_fails(hub, machines, run, monkeypatch):
+    machines[0].remember("a", ["words"])
+    monkeypatch.setattr("funes.commands.publishing.gate.self_test", lambda: ["Kingfisher misses an invented key."])
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert "Nothing is published, because the secret scanners do not work: Kingfisher misses an invented key." in err
+    assert hub.traffic.received == 0
+    assert hub.store.meta("dataset", REPO) is None
+
+
+def test_a_token_without_the_right_and_a_revision(hub, machines, run, monkeypatch):
+    machines[0].remember("a", ["words"])
+    code, _, err = run("push", "somebody/else")
+    assert code == 1
+    assert "somebody/else" in err
+    code, _, err = run("push", f"{REPO}@v2")
+    assert code == 1
+    assert "only the main branch is published to" in err
+    code, _, err = run("push", "local")
+    assert (code, err[:34]) == (1, "funes: That is the local memory, w")
+    hub.stop()
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert "cannot be reached" in err
+
+
+def test_a_repository_that_the_token_may_not_see(hub, machines, run):
+    machines[0].remember("a", ["words"])
+    hub.faults.append(Fault("POST /api/repos/create", status=409))
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert err == f"funes: {REPO} exists, but the token here may not see it; use another token or another name.\n"
