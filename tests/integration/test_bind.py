@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from funes.__main__ import main
+from funes.commands.opened import OpenMemory
 from funes.commands.publishing import quiet
 from funes.commands.publishing.ledger import Ledger
+from funes.commands.status import status
 from funes.memory.remote.hub import HubClient
 from funes.memory.remote.snapshot import open_snapshot
 from funes.memory.uri import resolve
 from funes.paths import cache_folder
+from funes.ui.status_text import status_text
 from tests.support.agent_programs import AgentHome
 from tests.support.claude_sessions import ClaudeSession, talk
 from tests.support.hub_server import HubServer
@@ -207,6 +210,9 @@ def test_a_push_in_the_background_is_logged_and_a_failure_shown(run, home, hub):
     (entry,) = log(home)
     assert (entry["memory"], entry["passages"], entry["held_back"]) == (REPO, 1, 1)
     assert TOKEN not in json.dumps(entry)
+    shown = status_text(status(OpenMemory(REPO), ahead=False))  # what a bound agent's tool says
+    assert f"publishes to: {REPO}: 2 passages of this machine" in shown
+    assert "held back: 1 block" in shown
     hub.traffic.served.clear()
     quiet.main(REPO)
     assert (len(log(home)), hub.traffic.requests) == (1, 0)  # nothing has happened since

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.commands.opened import OpenMemory
-from funes.commands.publishing.standing import is_destination, is_remote, known_standings, look
+from funes.commands.publishing.standing import is_destination, is_remote, known_standing, known_standings, look
 from funes.errors import FunesError, LockedError, NoMemoryError
 from funes.paths import funes_home, memory_folder, state_file
 from funes.ui.views import HookRun, Standing, StatusReport, TraceProblem, TraceTotals
@@ -55,7 +55,7 @@ def status(memory: OpenMemory, *, ahead: bool = True) -> StatusReport:
         _writers(reader.folder),
         *(_hooks() if own else (None, None)),
         notes=_notes(reader) if own else [],
-        sharing=known_standings() if own else _listed(_ahead(memory) if ahead else None),
+        sharing=known_standings() if own else _listed(_ahead(memory) if ahead else known_standing(memory.location)),
     )
 
 

@@ -29,6 +29,14 @@ def known_standings() -> list[Standing]:
     return [_standing(state) for state in states() if state.approved or state.time or state.error]
 
 
+def known_standing(memory: str | None) -> Standing | None:
+    """How the last push to one memory went; None when there was none from here."""
+    if not is_destination(memory):
+        return None
+    label, _ = destination(memory or "")
+    return next((standing for standing in known_standings() if standing.memory == label), None)
+
+
 def look(memory: str) -> Standing | None:
     """Look what a push to a memory would publish and what it would hold back.
 
