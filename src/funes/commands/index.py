@@ -220,10 +220,17 @@ class _Run:
         from funes.commands.indexing.vectors import embed_waiting
         from funes.models.encoder import load_encoder
 
+        def told(_what: str, done: int, total: int) -> None:
+            self.progress.model(done, total)
+            if self.stop():
+                raise KeyboardInterrupt
+
         try:
-            encoder = load_encoder(
-                fetch=self.options.fetch_model, progress=lambda _, done, total: self.progress.model(done, total)
-            )
+            encoder = load_encoder(fetch=self.options.fetch_model, progress=told)
+        except KeyboardInterrupt:
+            if not self.stop():
+                raise
+            return  # the run ends as it does between two steps
         except ModelMissingError as error:
             self.report.note(f"Recall works by words only: {error.message}")
             return

