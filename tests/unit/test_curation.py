@@ -18,6 +18,7 @@ from funes.commands.curating.decisions import (
     render_decisions,
 )
 from funes.commands.curation import Curation, Selection, named_sessions, publishable, stop_curating
+from funes.commands.publishing.destination import destination
 from funes.errors import FunesError
 from funes.memory.reader import MemoryReader
 from funes.memory.store import MemoryWriter
@@ -48,7 +49,8 @@ def test_only_included_sessions_of_the_repository_are_selected() -> None:
     assert {item.session.id: item.status for item in found} == {CACHE: "pending", HELPER: "pending"}
     curation.decide(found, {CACHE: "include", HELPER: "exclude"})
     assert publishable(MEMORY) == Selection(frozenset({CACHE}), "acme/web")
-    assert publishable(f"hf://datasets/{MEMORY}@main") == publishable(MEMORY)
+    assert publishable(canonical(f"hf://datasets/{MEMORY}@main")) == publishable(MEMORY)
+    assert publishable(MEMORY.upper()) == publishable(MEMORY)  # one repository to the Hub
     assert {item.session.id: item.status for item in curate().candidates()} == {CACHE: "included", HELPER: "excluded"}
     curation.decide(found, {CACHE: None})
     assert publishable(MEMORY) == Selection(frozenset(), "acme/web")
@@ -164,5 +166,42 @@ def test_spellings_of_one_memory_have_one_file(tmp_path: Path) -> None:
     assert canonical("hf://datasets/acme/memory@abc") == canonical("acme/memory@v1") == "acme/memory"
     assert canonical("s3://bucket/m/") == "s3://bucket/m"
     assert canonical(f"{tmp_path}/x/../m") == str(tmp_path / "m")
+    assert canonical("S3://bucket//m") == "s3://bucket/m"
     assert len(decisions_file("s3://" + "b" * 400).name) < 220
     assert read_decisions("acme/none") is None
+
+
+def test_a_folder_has_the_same_decisions_before_and_after_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = destination("shared")[0]
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "link").symlink_to("shared")
+    assert (
+        before == destination("shared")[0] == destination("link")[0] == canonical("./link") == str(tmp_path / "shared")
+    )
+
+
+def test_a_folder_called_like_the_repository_does_not_hide_its_decisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curation = curate()
+    curation.decide(curation.candidates(), {})
+    (tmp_path / MEMORY).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    label, place = destination(f"hf://datasets/{MEMORY}")
+    assert (label, place.kind) == (MEMORY, "hub")
+    assert publishable(label) == Selection(frozenset(), "acme/web")
+
+
+@pytest.mark.parametrize(
+    "name", ["acme/a--b", "acme/a..b", "acme/x.git", "acme/-x", "acme/two words", "acme/..", "acmé/x", "a/"]
+)
+def test_a_name_that_the_hub_does_not_allow_is_not_taken_for_a_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FunesError, match=r"^The Hub allows no repository of the name "):
+        destination(name)
+    assert destination(f"./{name}")[1].kind == "folder"

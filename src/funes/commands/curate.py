@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from funes.commands.curating.decisions import Verdict, decisions_file
 from funes.commands.curation import Candidate, Curation, named_sessions, stop_curating, with_status
 from funes.errors import FunesError
-from funes.memory.uri import resolve
+from funes.memory.uri import place_name, resolve
 from funes.ui.views import SessionPreview
 
 if TYPE_CHECKING:
@@ -156,4 +156,4 @@ def _label(memory: str) -> str:
         raise FunesError(
             "The local memory holds every session; name the memory that is published to, such as ORG/NAME."
         )
-    return place.label or memory
+    return place_name(place)

@@ -10,7 +10,6 @@ from funes.commands.curating.decisions import (
     Decision,
     Decisions,
     Verdict,
-    canonical,
     check_repo,
     decisions_file,
     read_decisions,
@@ -62,7 +61,7 @@ def publishable(label: str) -> Selection | None:
     """Decide which sessions of the local memory a push to a memory may publish.
 
     Args:
-        label: what the destination is called.
+        label: the destination's name as `canonical` gives it.
 
     Returns:
         The reviewed and included sessions, fewer than the file names when some have grown or are gone; None when the
@@ -84,7 +83,7 @@ class Curation:
     """The decisions about one memory, next to the sessions they are about.
 
     Args:
-        label: what the memory is called.
+        label: the memory's name as `canonical` gives it.
         repo: the repository, None to take the one that the memory is curated for.
         reader: the local memory.
 
@@ -93,7 +92,7 @@ class Curation:
     """
 
     def __init__(self, label: str, repo: str | None, reader: MemoryReader) -> None:
-        self.label = canonical(label)
+        self.label = label
         self.reader = reader
         kept = read_decisions(self.label)
         if kept is None and repo is None:
@@ -158,7 +157,11 @@ def with_status(found: Iterable[Candidate], decisions: Decisions) -> list[Candid
 
 
 def stop_curating(label: str) -> bool:
-    """Remove the decisions about a memory, so that everything may be published again; False when there are none."""
+    """Remove the decisions about a memory, so that everything may be published again; False when there are none.
+
+    Args:
+        label: the memory's name as `canonical` gives it.
+    """
     path = decisions_file(label)
     if not path.exists():
         return False

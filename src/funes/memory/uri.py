@@ -15,7 +15,7 @@ from funes.paths import memory_folder
 LOCAL = "local"
 STORE_SCHEMES = ("s3", "gs", "az")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_NAME = r"(?![^/@]*(?:--|\.\.|\.git(?:[/@]|$)))[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _REPO = re.compile(rf"({_NAME}/{_NAME})(?:@(.+))?")
 _REVISION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9_-])?")
 
@@ -76,9 +76,23 @@ def resolve(location: str | None) -> MemoryPlace:
     return MemoryPlace(location, "folder", folder)
 
 
+def place_name(place: MemoryPlace) -> str:
+    """The one name of a memory for all spellings of its place.
+
+    Returns:
+        `local`, `<org>/<name>` without a revision, the address in a store, or the real path of a folder. It is no
+        location: where a folder is called like a repository, `resolve` would take the name for that folder.
+    """
+    if place.kind == "hub":
+        return place.repo
+    if place.kind == "store":
+        return place.url
+    return LOCAL if place.folder is None or place.kind == LOCAL else os.path.realpath(place.folder)
+
+
 def _remote(location: str, scheme: str, rest: str) -> MemoryPlace:
     if scheme in STORE_SCHEMES:
-        path = rest.strip("/")
+        path = re.sub("/{2,}", "/", rest).strip("/")
         if not path:
             raise FunesError(f"{location} names no bucket; write {scheme}://bucket/folder.")
         return MemoryPlace(location, "store", url=f"{scheme}://{path}")

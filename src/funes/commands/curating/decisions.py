@@ -23,7 +23,6 @@ FOLDER = "curation"
 _REPO = re.compile(r"[\w.-]+(/[\w.-]+)+")
 _DIGEST = re.compile(r"[0-9a-f]{12}")
 _LONGEST_NAME = 180
-_HUB = "hf://datasets/"
 _PLAIN = "-_.:@+=/,~"
 """What stands for itself in a session's id; everything else of it is percent-encoded in the file."""
 
@@ -58,9 +57,14 @@ class Decisions:
     sessions: dict[str, Decision] = field(default_factory=dict)
 
 
-def decisions_file(memory: str) -> Path:
-    """Path of the file about a memory, whether there is one or not."""
-    name = quote(canonical(memory), safe=" @+=,")
+def decisions_file(label: str) -> Path:
+    """Path of the file about a memory, whether there is one or not.
+
+    Args:
+        label: the memory's name as `canonical` gives it.
+    """
+    # To the Hub, names that differ in upper and lower case are one repository.
+    name = quote(label if "://" in label or os.path.isabs(label) else label.lower(), safe=" @+=,")
     if len(name) > _LONGEST_NAME:
         import hashlib
 
@@ -69,15 +73,14 @@ def decisions_file(memory: str) -> Path:
 
 
 def canonical(memory: str) -> str:
-    """One name for all spellings of a memory: without the Hub's scheme and a revision; a folder by its whole path."""
-    if memory.startswith(_HUB):
-        memory = memory.removeprefix(_HUB)
-        return memory.partition("@")[0].strip("/")
-    if "://" in memory:
-        return memory.rstrip("/")
-    if memory.startswith((".", "~", os.sep)) or Path(memory).exists():
-        return os.path.abspath(os.path.expanduser(memory))
-    return memory.partition("@")[0].strip("/")
+    """One name for all spellings of a memory: without the Hub's scheme and a revision; a folder by its real path.
+
+    Raises:
+        FunesError: for what is no place of a memory.
+    """
+    from funes.memory.uri import place_name, resolve
+
+    return place_name(resolve(memory))
 
 
 def check_repo(repo: str) -> str:
@@ -91,13 +94,16 @@ def check_repo(repo: str) -> str:
     return repo
 
 
-def read_decisions(memory: str) -> Decisions | None:
+def read_decisions(label: str) -> Decisions | None:
     """Read the decisions about a memory, None when it is not curated.
+
+    Args:
+        label: the memory's name as `canonical` gives it.
 
     Raises:
         FunesError: for a line that cannot be understood; nothing is published then.
     """
-    path = decisions_file(memory)
+    path = decisions_file(label)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funes.commands.curating.decisions import canonical
 from funes.errors import FunesError
 from funes.paths import memory_folder
 
 if TYPE_CHECKING:
     from funes.memory.remote.publish import Target, Told
     from funes.memory.uri import MemoryPlace
+
+_MISTYPED = re.compile(r"[^/~.][^/]*/[^/]*")
+"""What is meant as `ORG/NAME`, when there is no folder ORG and the Hub does not allow the name."""
 
 
 def destination(memory: str) -> tuple[str, MemoryPlace]:
@@ -25,15 +28,20 @@ def destination(memory: str) -> tuple[str, MemoryPlace]:
         The one name that is used for all spellings of it, and the place.
 
     Raises:
-        FunesError: when it is the local memory itself.
+        FunesError: when it is the local memory itself, or looks like a repository that the Hub does not allow.
     """
-    from funes.memory.uri import resolve
+    from funes.memory.uri import place_name, resolve
 
     place = resolve(memory)
     own = os.path.realpath(memory_folder())
     if place.kind == "local" or (place.folder is not None and os.path.realpath(place.folder) == own):
         raise FunesError("That is the local memory, which is what gets published; name another one, such as ORG/NAME.")
-    return canonical(memory), place
+    if place.kind == "folder" and _MISTYPED.fullmatch(memory) and not os.path.isdir(memory.partition("/")[0]):
+        raise FunesError(
+            f"The Hub allows no repository of the name {memory[:200]!r}; name another one, or write ./{memory[:200]} "
+            "for a folder."
+        )
+    return place_name(place), place
 
 
 def open_target(label: str, place: MemoryPlace, work: Path, told: Told) -> Target:
@@ -57,4 +65,4 @@ def open_target(label: str, place: MemoryPlace, work: Path, told: Told) -> Targe
     from funes.memory.remote.folder_target import FolderTarget
 
     assert place.folder is not None
-    return FolderTarget(label, place.folder.absolute(), told)
+    return FolderTarget(label, Path(os.path.realpath(place.folder)), told)
