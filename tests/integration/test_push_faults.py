@@ -124,6 +124,23 @@ def test_a_conflict_in_a_loop_ends_in_a_sentence(hub, machines, run, monkeypatch
     assert json.loads(run("status", "--json")[1])["sharing"][0]["error"] == ""
 
 
+def test_a_busy_hub_is_waited_for_as_long_as_it_asks_but_not_for_ever(hub, machines, run, monkeypatch):
+    waits = []
+    monkeypatch.setattr("funes.memory.remote.publish.time.sleep", waits.append)
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    where = f"POST /api/datasets/{REPO}/commit/"
+    hub.faults.append(Fault(where, status=429, headers={"Retry-After": "7"}, times=1))
+    assert run("push", REPO)[0] == 0
+    assert waits == [7.0]
+    machines[0].remember("c", ["even more"])
+    hub.faults.append(Fault(where, status=429, headers={"Retry-After": "3600"}, times=1))
+    code, _, err = run("push", REPO)
+    assert code == 1
+    assert "run the command again in 3600 seconds" in err
+
+
 def test_two_conflicts_are_got_over(hub, machines, run):
     machines[0].remember("a", ["words"])
     run("push", REPO)

@@ -15,6 +15,7 @@ from funes.memory.remote.snapshot import open_snapshot
 from funes.memory.uri import resolve
 from tests.support.hub_server import HubServer
 from tests.support.sharing import TOKEN, Machine, embed, rows_in, texts_of, turn_rows, vectors_in
+from tests.support.small_memory import header
 
 REPO = "acme/decisions"
 
@@ -234,6 +235,18 @@ def test_chosen_sessions_and_passages_without_vectors(hub, machines, run):
     code, _, err = run("push", REPO, "more")
     assert code == 1
     assert "unexpected extra argument (more)" in err
+
+
+def test_vectors_and_titles_that_come_later(hub, machines, run):
+    one, _ = machines
+    rows = one.remember("a", ["words"], vectors=False)
+    run("push", REPO, "--words")
+    embed(one.memory, [rows[0].id])
+    assert run("push", REPO)[1].startswith(f"{REPO}: 1 vector published, ")
+    one.store([header("a", "A title")], vectors=False)
+    assert run("push", REPO)[1].startswith(f"{REPO}: 1 title published, ")
+    name = hub.store.meta("dataset", REPO)["refs"]["main"]
+    assert hub.store.commit("dataset", REPO, name)["title"] == "Add 1 titles"
 
 
 def test_a_readme_of_somebody_s_own_stays(hub, machines, run):

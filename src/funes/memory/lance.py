@@ -27,7 +27,11 @@ def lance_module() -> Any:
 
 
 def give_memory_back() -> None:
-    """Return freed memory to the system; glibc would keep it, 100 MB after an index build."""
+    """Return freed memory to the system; glibc and Arrow would keep it, 100 MB after an index build."""
+    if "pyarrow" in sys.modules:
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

@@ -128,11 +128,12 @@ def _first(report: PushReport) -> str:
             return f"{report.label}: merged and indexed, {megabytes(done.sent)} sent"
         return f"{report.label}: nothing new to publish; it holds {done.after:,} passages"
     rows = done.rows - done.titles
-    what = f"{rows:,} {_plural(rows, 'passage')} of {report.sessions:,} {_plural(report.sessions, 'session')}"
-    return (
-        f"{report.label}: {what} published, {done.vectors:,} with vectors, {megabytes(done.sent)} sent; "
-        f"it holds {done.after:,} passages"
-    )
+    what = f"{rows:,} {_plural(rows, 'passage')} of {report.sessions:,} {_plural(report.sessions, 'session')} published"
+    what += f", {done.vectors:,} with vectors"
+    if not rows:
+        parts = [(done.vectors, "vector"), (done.titles, "title")]
+        what = " and ".join(f"{count:,} {_plural(count, name)}" for count, name in parts if count) + " published"
+    return f"{report.label}: {what}, {megabytes(done.sent)} sent; it holds {done.after:,} passages"
 
 
 def _fields(block: HeldBack) -> dict[str, Any]:

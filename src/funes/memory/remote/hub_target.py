@@ -136,7 +136,7 @@ class HubTarget:
             self._parent,
             add,
             delete,
-            f"Add {done.rows - done.titles:,} passages" if done.rows else "Merge and index",
+            _message(done),
             told=lambda sent, _: self._told("send", min(sent, total), total),
         )
 
@@ -201,6 +201,14 @@ class HubTarget:
             folder = self._client.download(self._place.repo, self._parent, [card.FILE])
             existing = (folder / card.FILE).read_text(encoding="utf-8", errors="replace")
         return card.updated(existing, self.label, MemoryReader.open(str(self._copy)).statistics())
+
+
+def _message(done: Publication) -> str:
+    """Title of the commit."""
+    passages = done.rows - done.titles
+    counted = {"passages": passages} if passages else {"vectors": done.vectors, "titles": done.titles}
+    parts = [f"{count:,} {name}" for name, count in counted.items() if count]
+    return f"Add {' and '.join(parts)}" if parts else "Merge and index"
 
 
 def _new_texts(source: Source, missing: Missing, there: Holdings) -> int:

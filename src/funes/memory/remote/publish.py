@@ -19,6 +19,8 @@ FAULTS = 3
 """How often the connection may fail while something is sent. Whether it got there is seen by looking again."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
+_LONGEST_WAIT = 60.0
+"""Seconds that a destination may ask to wait."""
 
 Told = Callable[[Phase, int, int], None]
 """Told how far the work is: the phase (`fetch`, `write`, `send`), what is done and what there is to do."""
@@ -114,7 +116,11 @@ def publish(target: Target, source: Source, choose: Choose, *, compact: bool = F
             if attempt == ATTEMPTS or faults == FAULTS:
                 raise
             # Whoever lost waits a random while, longer each time, so that many writers get out of each other's way.
-            time.sleep(random.uniform(0.3, 1.0) * min(_FIRST_PAUSE * 2 ** min(attempt, 6), _LONGEST_PAUSE))
+            pause = random.uniform(0.3, 1.0) * min(_FIRST_PAUSE * 2 ** min(attempt, 6), _LONGEST_PAUSE)
+            asked = fault.wait if isinstance(fault, RemoteBusyError) else 0.0
+            if asked > _LONGEST_WAIT:
+                raise
+            time.sleep(max(pause, asked))
             continue
         done.attempts = attempt
         done.before = len(there.texts)

@@ -11,7 +11,7 @@ import numpy as np
 
 from funes.errors import NoMemoryError
 from funes.memory.identity import newest_version
-from funes.memory.lance import guarded, lance_module
+from funes.memory.lance import give_memory_back, guarded, lance_module
 from funes.memory.remote.merge import KEY_COLUMNS, Catalogue, Missing
 from funes.memory.remote.staging import freeze
 from funes.memory.schema import (
@@ -23,13 +23,14 @@ from funes.memory.schema import (
     chunks_schema,
     vectors_schema,
 )
+from funes.memory.store import CACHE_BYTES
 from funes.memory.vector_store import MODEL_KEY
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS_AT_ONCE = 10_000
-VECTORS_AT_ONCE = 4_000
+ROWS_AT_ONCE = 5_000
+VECTORS_AT_ONCE = 2_000
 
 
 class Source:
@@ -96,6 +97,7 @@ class Source:
                 first.append(passage not in stored)
                 stored.add(passage)
             yield from self._as_published(places, first, missing.moved).to_batches()
+            give_memory_back()
 
     def vectors(self, missing: Missing, vectors_there: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """Vectors to append to a memory, with the filter columns of the row that is published.
@@ -122,6 +124,7 @@ class Source:
                 for name in schema.names
             ]
             yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
+            give_memory_back()
 
     def vectors_schema(self) -> pa.Schema:
         """Schema of a vectors table of this model."""
@@ -179,7 +182,8 @@ class Source:
         return table
 
     def _open(self, name: str) -> Any:
-        return guarded(self.folder, lambda: lance_module().dataset(str(self.folder / name)))
+        sizes = {"index_cache_size_bytes": CACHE_BYTES, "metadata_cache_size_bytes": CACHE_BYTES}
+        return guarded(self.folder, lambda: lance_module().dataset(str(self.folder / name), **sizes))
 
 
 def model_of(vectors: Any) -> str:
