@@ -15,7 +15,7 @@ from typing import Any
 from funes.agents import files, json_text, programs
 from funes.agents.assets import copy_assets, hooks_json, same_assets
 from funes.agents.json_text import Key
-from funes.agents.model import SERVER, Binding, Watch
+from funes.agents.model import SERVER, Binding, Watch, base_around, base_in
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
 
@@ -56,7 +56,12 @@ class Claude:
         self.cache = self.home / "plugins" / "cache" / MARKETPLACE
         self.data = self.home / "plugins" / "data" / f"funes-{MARKETPLACE}"
         self.backups = self.home / "backups"
-        self.folder = funes_home().absolute() / "agents" / self.name
+        self.base = funes_home().absolute()
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the plugin."""
+        return self.base / "agents" / self.name
 
     def program(self) -> Path | None:
         """The `claude` program."""
@@ -90,6 +95,11 @@ class Claude:
             trees=(self.folder, self.cache, self.data),
             folders=(self.home / "plugins" / "marketplaces", self.backups),
         )
+
+    def named_base(self) -> Path | None:
+        """See the protocol."""
+        source = _map(_map(_object(self.marketplaces), MARKETPLACE), "source").get("path")
+        return base_around(source, self.name) or base_in(_map(_object(self.config), "mcpServers").get(SERVER))
 
     def parts(self) -> list[Path]:
         """See the protocol."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from funes.agents import codex_config, files, programs
 from funes.agents.assets import copy_assets, hooks_json, same_assets
-from funes.agents.model import SERVER, Binding, Watch
+from funes.agents.model import SERVER, Binding, Watch, base_around, base_in
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
 
@@ -41,7 +41,12 @@ class Codex:
         self.config = self.home / "config.toml"
         self.cache = self.home / "plugins" / "cache" / MARKETPLACE
         self.trusted = self.home / ".hook-trust"
-        self.folder = funes_home().absolute() / "agents" / self.name
+        self.base = funes_home().absolute()
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the plugin."""
+        return self.base / "agents" / self.name
 
     def program(self) -> Path | None:
         """The `codex` program."""
@@ -72,6 +77,12 @@ class Codex:
             trees=(self.folder, self.cache, self.trusted),
             folders=(self.home / ".tmp" / "marketplaces",),
         )
+
+    def named_base(self) -> Path | None:
+        """See the protocol."""
+        value = codex_config.load(self.config)[1]
+        source = _table(_table(value, "marketplaces"), MARKETPLACE).get("source")
+        return base_around(source, self.name) or base_in(_table(value, codex_config.SERVERS).get(SERVER))
 
     def parts(self) -> list[Path]:
         """See the protocol."""

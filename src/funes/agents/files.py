@@ -201,6 +201,8 @@ class Snapshot:
         for path, (data, mode) in self.files.items():
             if path not in now.files or now.files[path][0] != data:
                 write(path, data, mode)
+        for folder in self.folders - now.folders:
+            _make(folder)
         delete_empty(now.folders - self.folders)
 
 
@@ -266,6 +268,13 @@ class FileRecord:
         if before is not None:
             before = (int(before[0]), int(before[1]), base64.b64decode(before[2]))
         return cls(Path(value["path"]), value["after"], before, int(value["mode"]))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FunesError(f"{shown(folder)} cannot be made: {error.strerror or error}.") from error
 
 
 def digest(data: bytes) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from funes.agents import files, hermes_approvals, programs, yaml_text
-from funes.agents.model import SERVER, Binding, Watch
+from funes.agents.model import SERVER, Binding, Watch, base_in
 from funes.errors import FunesError
-from funes.paths import shown
+from funes.paths import funes_home, shown
 
 EVENTS = ("on_session_start", "post_llm_call", "on_session_finalize")
 """Start of a session, end of a turn, real end of a session (`on_session_end` comes after each turn)."""
@@ -39,6 +39,7 @@ class Hermes:
         self.home = Path(override).expanduser() if override else Path.home() / ".hermes"
         self.config = self.home / "config.yaml"
         self.approvals = self.home / "shell-hooks-allowlist.json"
+        self.base = funes_home().absolute()
 
     def program(self) -> Path | None:
         """The `hermes` program."""
@@ -70,6 +71,10 @@ class Hermes:
     def watch(self) -> Watch:
         """See the protocol."""
         return Watch(files=(self.config, self.approvals))
+
+    def named_base(self) -> Path | None:
+        """See the protocol."""
+        return base_in(_map(self._settings(), "mcp_servers").get(SERVER))
 
     def parts(self) -> list[Path]:
         """See the protocol."""

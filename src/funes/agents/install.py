@@ -15,9 +15,9 @@ from typing import Any
 from funes import __version__
 from funes.agents import files
 from funes.agents.files import FileRecord, Snapshot
-from funes.agents.model import Agent, Binding, Change, Outcome
+from funes.agents.model import Agent, Binding, Change, Outcome, Watch
 from funes.errors import FunesError
-from funes.paths import funes_home, shown
+from funes.paths import shown
 
 FORMAT = 1
 
@@ -66,25 +66,22 @@ def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trus
     if not trust and _receipt_file(agent).is_file() and agent.registered(binding, server):
         outcome.done = False
         return outcome
-    start = Snapshot.take(agent.watch())
-    receipt_before = files.read(_receipt_file(agent))
-    home = funes_home().absolute()
-    made = [folder for folder in (home / "agents", home) if not folder.exists()]
+    bases = _bases(agent)
+    start = Snapshot.take(_watch(agent, bases))
+    known_before = _receipt_file(agent).is_file()
+    made = [folder for folder in (agent.base / "agents", agent.base) if not folder.exists()]
     try:
-        receipt = _read_receipt(agent)
-        if receipt or agent.parts():
-            _take_out(agent, receipt or Receipt())
+        _take_out_of(agent, bases)
         before = Snapshot.take(agent.watch())
         known, notes = agent.register(binding, server, trust=trust)
         after = Snapshot.take(agent.watch())
         _write_receipt(agent, Receipt.compare(before, after, known))
     except BaseException:
         start.restore()
-        _put_back_receipt(agent, receipt_before)
         files.delete_empty(made)
         raise
     outcome.changes = _changes(agent, start, after)
-    outcome.notes = notes if receipt_before is not None else [*notes, *agent.advice()]
+    outcome.notes = notes if known_before else [*notes, *agent.advice()]
     return outcome
 
 
@@ -95,20 +92,61 @@ def remove_agent(agent: Agent) -> Outcome:
         FunesError: when it cannot be done; nothing is changed then.
     """
     outcome = Outcome(agent.name, agent.title)
-    receipt_file = _receipt_file(agent)
-    if not receipt_file.is_file() and not agent.parts() and not agent.has_server():
+    bases = _bases(agent)
+    if not any(_receipt_file(agent, base).is_file() for base in bases) and not agent.parts() and not agent.has_server():
         outcome.done = False
         return outcome
-    start = Snapshot.take(agent.watch())
+    watch = _watch(agent, bases)
+    start = Snapshot.take(watch)
     try:
-        _take_out(agent, _read_receipt(agent) or Receipt())
+        _take_out_of(agent, bases, always=True)
     except BaseException:
         start.restore()
         raise
-    files.delete(receipt_file)
-    files.delete_empty((receipt_file.parent, funes_home()))
-    outcome.changes = _changes(agent, start, Snapshot.take(agent.watch()))
+    outcome.changes = _changes(agent, start, Snapshot.take(watch))
     return outcome
+
+
+def _bases(agent: Agent) -> list[Path]:
+    """The FUNES_HOMEs with files about the agent: first the one that it names, if `add` ran with another, then ours."""
+    named = agent.named_base()
+    if named is None or named == agent.base:
+        return [agent.base]
+    own = _receipt_file(agent, named).is_file() or _folder(agent, named).is_dir()
+    return [named, agent.base] if own else [agent.base]
+
+
+def _watch(agent: Agent, bases: list[Path]) -> Watch:
+    """What may be touched, in all of them."""
+    watch = agent.watch()
+    others = [base for base in bases if base != agent.base]
+    return Watch(
+        (*watch.files, *(_receipt_file(agent, base) for base in bases)),
+        (*watch.trees, *(_folder(agent, base) for base in others)),
+        watch.folders,
+    )
+
+
+def _take_out_of(agent: Agent, bases: list[Path], *, always: bool = False) -> None:
+    """Take funes out, with what each FUNES_HOME knows of it.
+
+    Args:
+        agent: the agent.
+        bases: as `_bases` gives them.
+        always: whether to do it for the first one, though nothing of funes is seen.
+    """
+    ours = agent.base
+    try:
+        for base in bases:
+            agent.base = base
+            receipt = _read_receipt(agent)
+            if receipt or agent.parts() or (always and base == bases[0]):
+                _take_out(agent, receipt or Receipt())
+            files.delete(_receipt_file(agent))
+            if always or base != ours:
+                files.delete_empty((base / "agents", base))
+    finally:
+        agent.base = ours
 
 
 def _take_out(agent: Agent, receipt: Receipt) -> None:
@@ -130,10 +168,14 @@ def _changes(agent: Agent, before: Snapshot, after: Snapshot) -> list[Change]:
     """What differs; files of one folder that is funes's own are told as the folder."""
     found: dict[Path, Change] = {}
     for path, earlier, later in files.changed(before, after):
+        if path.name == f"{agent.name}.json" and path.parent.name == "agents":
+            continue  # the receipt
         kind: Any = "created" if earlier is None else "removed" if later is None else "edited"
         place = next((tree for tree in before.watch.trees if path.is_relative_to(tree)), path)
         if place != path and (place in before.folders) == (place in after.folders):
             kind = "edited"
+        if place != path and place.name == agent.name:
+            path = _folder(agent, agent.base) / path.relative_to(place)  # the same in another FUNES_HOME
         found.setdefault(place, Change(kind, place, agent.describe(path)))
     return list(found.values())
 
@@ -142,8 +184,12 @@ def _title(agent: Agent) -> str:
     return f"{agent.title} {agent.version()}".strip()
 
 
-def _receipt_file(agent: Agent) -> Path:
-    return funes_home().absolute() / "agents" / f"{agent.name}.json"
+def _folder(agent: Agent, base: Path) -> Path:
+    return base / "agents" / agent.name
+
+
+def _receipt_file(agent: Agent, base: Path | None = None) -> Path:
+    return (base or agent.base) / "agents" / f"{agent.name}.json"
 
 
 def _read_receipt(agent: Agent) -> Receipt | None:
@@ -170,10 +216,3 @@ def _write_receipt(agent: Agent, receipt: Receipt) -> None:
         "known": receipt.known,
     }
     files.write(_receipt_file(agent), (json.dumps(value, indent=1) + "\n").encode(), files.PRIVATE)
-
-
-def _put_back_receipt(agent: Agent, data: bytes | None) -> None:
-    if data is None:
-        files.delete(_receipt_file(agent))
-    else:
-        files.write(_receipt_file(agent), data, files.PRIVATE)

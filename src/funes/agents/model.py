@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -102,16 +103,37 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
+def base_in(entry: Any) -> Path | None:
+    """The FUNES_HOME that an entry of a configuration passes on.
+
+    Args:
+        entry: a mapping with the variables under `env`; anything else names none.
+    """
+    if not isinstance(entry, Mapping):
+        return None
+    env = entry.get("env")
+    named = env.get("FUNES_HOME") if isinstance(env, Mapping) else None
+    return Path(named) if isinstance(named, str) and os.path.isabs(named) else Path.home() / ".funes"
+
+
+def base_around(folder: Any, name: str) -> Path | None:
+    """The FUNES_HOME in which an agent's plugin lies, None for a folder that is none of funes's."""
+    path = Path(folder) if isinstance(folder, str) else Path()
+    return path.parent.parent if path.is_absolute() and path.parts[-2:] == ("agents", name) else None
+
+
 class Agent(Protocol):
     """An agent that funes can be added to.
 
     Attributes:
         name: as on the command line: `claude`, `codex`, `pi`, `hermes`.
         title: as people call it.
+        base: the FUNES_HOME whose files are looked at and written.
     """
 
     name: str
     title: str
+    base: Path
 
     def program(self) -> Path | None:
         """The agent's program, None when it is not on this machine."""
@@ -131,6 +153,10 @@ class Agent(Protocol):
 
     def watch(self) -> Watch:
         """Every file and folder that `register` may touch."""
+        ...
+
+    def named_base(self) -> Path | None:
+        """The FUNES_HOME that the agent's own files name, which may be another one; None when they name none."""
         ...
 
     def parts(self) -> list[Path]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from funes.agents import files, programs
 from funes.agents.assets import copy_assets, json_bytes, same_assets
-from funes.agents.model import Binding, Watch
+from funes.agents.model import Binding, Watch, base_in
 from funes.errors import FunesError
-from funes.paths import shown
+from funes.paths import funes_home, shown
 
 SETTINGS = "funes.json"
 OLDEST = "0.73"
@@ -46,6 +46,7 @@ class Pi:
         override = os.environ.get("PI_CODING_AGENT_DIR")
         self.home = Path(override).expanduser() if override else Path.home() / ".pi" / "agent"
         self.folder = self.home / "extensions" / "funes"
+        self.base = funes_home().absolute()
 
     def program(self) -> Path | None:
         """The `pi` program."""
@@ -82,6 +83,13 @@ class Pi:
     def watch(self) -> Watch:
         """See the protocol."""
         return Watch(trees=(self.folder,))
+
+    def named_base(self) -> Path | None:
+        """See the protocol."""
+        try:
+            return base_in(json.loads(files.read(self.folder / SETTINGS) or b"null"))
+        except ValueError:
+            return None
 
     def parts(self) -> list[Path]:
         """See the protocol."""
