@@ -139,6 +139,40 @@ def test_credentials_leave_every_file(projects: Path, index_without_rules: Index
     assert statistics.waiting == report.waiting > 0
 
 
+def test_credentials_in_names_leave_every_file(projects: Path, index_without_rules: Index) -> None:
+    session = ClaudeSession(projects, "named", cwd=f"/home/dev/{TOKEN}")
+    session.path = session.path.rename(projects / session.path.name)  # its path is not ours to change
+    session.prompt("Say something clean.")
+    session.write({"type": "custom-title", "customTitle": f"Clean {TOKEN}", "sessionId": session.id})
+    session.tool(f"mcp__{OTHER}", {"command": "deploy"}, f"Using {OTHER} now.")
+    index_without_rules(projects)
+    embed_everything()
+    vectors = MemoryReader.open().statistics().embedded
+    assert files_with(funes_home(), TOKEN)
+    dry = scrub(dry=True)
+    report = scrub()
+    assert (
+        (report.names, report.titles, report.sessions) == (dry.names, dry.titles, dry.sessions) == (2, 1, {session.id})
+    )
+    assert_gone()
+    (stored,) = MemoryReader.open().sessions()
+    assert stored.workdir.startswith("/home/dev/[REDACTED:")
+    assert stored.title.startswith("Clean [REDACTED:")
+    assert MemoryReader.open().statistics().embedded == vectors - report.waiting
+    assert not scrub().found
+
+
+def test_indexing_redacts_names(projects: Path, tmp_path: Path) -> None:
+    session = ClaudeSession(projects, "named", cwd=f"/home/dev/{TOKEN}")
+    session.path = session.path.rename(projects / session.path.name)
+    session.prompt("Say something clean.")
+    session.tool(f"mcp__{OTHER}", {"command": "deploy"}, "Fine.")
+    report = index(projects)
+    assert sum(report.redactions.values()) == 2
+    assert_gone()
+    assert not scrub().found
+
+
 def test_another_run_finds_nothing_to_do(projects: Path, index_without_rules: Index) -> None:
     plant(projects)
     index_without_rules(projects)

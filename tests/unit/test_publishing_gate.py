@@ -114,6 +114,27 @@ def test_titles_and_the_other_columns_are_scanned(machine, tmp_path):
     assert [session for session, _ in left] == ["a", "c"]
 
 
+@pytest.mark.parametrize("column", ["turn_uuid", "parent_uuid", "origin", "workdir", "source_path", "tool_name"])
+def test_no_column_carries_a_credential_past_the_gate(machine, tmp_path, column):
+    machine.remember("a", ["words"], vectors=False, **{column: f"x-{TOKEN}"})
+    verdict, left = judge(machine, tmp_path)
+    (held,) = verdict.held
+    assert [rule.partition(": ")[0] for rule in held.rules] == [column]
+    assert TOKEN not in repr(held)
+    assert left == []
+
+
+def test_a_session_whose_id_is_a_credential_is_held_back_without_showing_it(machine, tmp_path):
+    machine.remember(f"s-{TOKEN}", ["words"], vectors=False, title="Fine", turn_uuid="t1")
+    verdict, left = judge(machine, tmp_path)
+    assert [(held.type, [*held.rules]) for held in verdict.held] == [
+        ("text", ["session_id: github-token"]),
+        ("session", ["session_id: github-token"]),
+    ]
+    assert TOKEN not in repr(verdict.held)
+    assert left == []
+
+
 def test_a_marker_of_an_earlier_redaction_is_clean(machine, tmp_path):
     text = Redactor(require_both=True).redact(f"export GITHUB_TOKEN={TOKEN}\npassword = 'Tulip-falcon67!'").text
     assert text is not None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from funes.commands.scrubbing.blocks import Scan, StoredBlock, stored_blocks, with_texts
+from funes.commands.scrubbing.names import plan_names
 from funes.commands.scrubbing.plan import Change, Plan, plan_blocks, plan_titles
 from funes.commands.stored import change_counts, change_decisions, drop_working_copies, forget_places
 from funes.errors import NoMemoryError
@@ -32,6 +33,7 @@ class ScrubReport:
         redacted: blocks in which credentials were replaced.
         dropped: blocks that went, since they could not be made clean.
         titles: session titles in which credentials were replaced.
+        names: folders, repositories, branches and tools in whose names credentials were replaced.
         counts: findings by rule.
         sessions: sessions concerned.
         restamped: rows that were clean and only got the id of the current rules.
@@ -47,6 +49,7 @@ class ScrubReport:
     redacted: int = 0
     dropped: int = 0
     titles: int = 0
+    names: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     sessions: set[str] = field(default_factory=set)
     restamped: int = 0
@@ -59,7 +62,7 @@ class ScrubReport:
     @property
     def found(self) -> bool:
         """Whether there was any credential."""
-        return bool(self.redacted or self.dropped or self.titles)
+        return bool(self.redacted or self.dropped or self.titles or self.names)
 
 
 Told = Callable[[int, int], None]
@@ -150,6 +153,9 @@ def _plan(scan: Scan, redactor: Redactor, report: ScrubReport, stale: bool, told
             plan.restamped.update(block.addresses)
     restamp = not redactor.missing_engine
     report.titles, found = plan_titles(plan, scan, redactor, report.ruleset, stale=stale, restamp=restamp)
+    report.counts += found
+    report.names, sessions, found = plan_names(plan, scan, redactor, report.ruleset)
+    report.sessions |= sessions
     report.counts += found
     plan.restamped -= plan.rows.keys()
     report.restamped = len(plan.restamped)

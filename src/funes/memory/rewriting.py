@@ -133,22 +133,25 @@ class MemoryRewriter:
         return True
 
     def _follow(self) -> None:
-        """Remove the vectors of passages that are gone, and move those whose passage another session now stores."""
+        """Remove the vectors of passages that are gone, and bring the columns of the others up to date.
+
+        They change when another session stores the passage now, or when a name was redacted.
+        """
         if not newest_version(self.folder, VECTORS):
             return
         own = f"offset != {REFERENCE} AND block_type != {quoted(SESSION_TYPE)}"
-        passages = self.scan(["id", "session_id"], own)
-        sessions = dict(zip(passages.column("id").to_pylist(), passages.column("session_id").to_pylist(), strict=True))
+        columns = ["id", "session_id", "workdir", "repo", "branch"]
+        passages = self.scan(columns, own)
+        now = {row[0]: row for row in zip(*(passages.column(name).to_pylist() for name in columns), strict=True)}
         dataset = self._open(VECTORS)
-        columns = ["id", "session_id"]
         stored = guarded(self.folder, lambda: dataset.scanner(columns=columns, with_row_address=True).to_table())
         gone: set[int] = set()
         moved: dict[int, str] = {}
-        for row in zip(*(stored.column(name).to_pylist() for name in (ADDRESS, "id", "session_id")), strict=True):
-            address, identifier, session = row
-            if identifier not in sessions:
+        for address, *row in zip(*(stored.column(name).to_pylist() for name in (ADDRESS, *columns)), strict=True):
+            identifier = row[0]
+            if identifier not in now:
                 gone.add(address)
-            elif sessions[identifier] != session:
+            elif now[identifier] != tuple(row):
                 moved[address] = identifier
         if not gone and not moved:
             return

@@ -33,6 +33,8 @@ def scrub_text(report: ScrubReport) -> str:
             parts.append(f"{_number(report.dropped, 'block')} {would}removed, since they cannot be made clean")
         if report.titles:
             parts.append(f"{_number(report.titles, 'title')} {would}redacted")
+        if report.names:
+            parts.append(f"{_number(report.names, 'name')} of a folder, branch or tool {would}redacted")
         lines.append(f"{'; '.join(parts)}; in {_number(len(report.sessions) or report.titles, 'session')}")
         lines.append(f"found: {counts(dict(report.counts.most_common()))}")
     else:
@@ -59,6 +61,7 @@ def scrub_json(report: ScrubReport) -> dict[str, Any]:
         "redacted": report.redacted,
         "dropped": report.dropped,
         "titles": report.titles,
+        "names": report.names,
         "counts": dict(report.counts.most_common()),
         "sessions": sorted(report.sessions),
         "restamped": report.restamped,

@@ -44,6 +44,7 @@ class TraceReader:
         self.exclusions = exclusions or Exclusions()
         self._remembered = dict(remembered)
         self._repos: dict[str, str] = {}
+        self._clean: dict[str, bool] = {}
 
     def read(self, job: ReadJob) -> Iterator[Batch | Finished]:
         """Read one trace; whatever is wrong with it ends up in the outcome of the `Finished` that comes last."""
@@ -66,11 +67,15 @@ class TraceReader:
             outcome.redactions.update(redaction.counts)
         return redaction.text
 
-    def keeps(self, resume: dict[str, Any]) -> bool:
-        """Whether a resume point may be stored: what it quotes of the trace, a title say, has no credential in it."""
-        if "_redactor" not in self.__dict__:
-            return True  # no text was read, so it quotes what an earlier one did
-        quoted = [text for text in _strings(resume) if not _PLAIN.fullmatch(text)]
+    def keeps(self, resume: dict[str, Any], earlier: dict[str, Any] | None) -> bool:
+        """Whether a resume point may be stored: what it quotes of the trace, a title say, has no credential in it.
+
+        Args:
+            resume: the new one.
+            earlier: the one that is stored; what that quotes was looked at then.
+        """
+        known = set(_strings(earlier))
+        quoted = [text for text in _strings(resume) if text not in known and not _PLAIN.fullmatch(text)]
         return not quoted or not self._redactor.redact("\n".join(quoted)).counts
 
     def repo(self, workdir: str) -> str:
@@ -81,10 +86,11 @@ class TraceReader:
         return self._repos[workdir]
 
     def learned(self) -> dict[str, str]:
-        """Return repositories that earlier runs did not know."""
-        return {
-            workdir: repo for workdir, repo in self._repos.items() if repo and self._remembered.get(workdir) != repo
-        }
+        """Return repositories that earlier runs did not know, of folders without a credential in their name."""
+        new = {workdir: repo for workdir, repo in self._repos.items() if repo and self._remembered.get(workdir) != repo}
+        for workdir in new.keys() - self._clean.keys():
+            self._clean[workdir] = not self._redactor.redact(workdir).counts
+        return {workdir: repo for workdir, repo in new.items() if self._clean[workdir]}
 
     @cached_property
     def _redactor(self) -> Redactor:
@@ -114,6 +120,7 @@ class _Reading:
         self.asked: set[str] = set((job.resume or {}).get(ASKED, ()))
         self.counted: set[str] = set((job.resume or {}).get(LEFT_OUT, ()))
         self.excluded: dict[str, str] = {}
+        self.names: dict[str, str] = {}
         self.source_path = clean(job.origin or str(job.path))
         self.stopped = False
         self.resumed = False
@@ -187,7 +194,7 @@ class _Reading:
             resume[LEFT_OUT] = sorted(self.counted)
         # Of a session with a file of its own the resume point has the title, among others.
         forgotten = "offset" in resume and FORGOTTEN in self.excluded.values()
-        if forgotten or not self.reader.keeps(resume):
+        if forgotten or not self.reader.keeps(resume, self.job.resume):
             self.report.resume = None
 
     def _is_excluded(self, session: Session) -> bool:
@@ -229,9 +236,9 @@ class _Reading:
                     id=identifier,
                     session_id=clean(session.id),
                     harness=clean(session.harness),
-                    workdir=clean(workdir),
-                    repo=clean(repo),
-                    branch=clean(turn.branch or session.branch),
+                    workdir=self._name(workdir),
+                    repo=self._name(repo),
+                    branch=self._name(turn.branch or session.branch),
                     turn_uuid=clean(turn.uuid),
                     parent_uuid=clean(turn.parent_uuid),
                     ts=turn.timestamp,
@@ -239,7 +246,7 @@ class _Reading:
                     origin=turn.origin,
                     block_idx=block_idx,
                     block_type=block.type,
-                    tool_name=clean(block.tool_name),
+                    tool_name=self._name(block.tool_name),
                     source_path=self.source_path,
                     first=first,
                     pieces=part,
@@ -259,14 +266,20 @@ class _Reading:
             return None
         return clean(text)
 
+    def _name(self, value: str) -> str:
+        """A folder, a branch or a tool's name to store, without credentials; looked at once in a trace."""
+        if value not in self.names:
+            self.names[value] = clean(self.reader.redact(value, self.outcome) or "") if value else ""
+        return self.names[value]
+
     def _info(self, session: Session) -> SessionInfo:
         title = self.reader.redact(session.title, self.outcome) if session.title else ""
         return SessionInfo(
             id=clean(session.id),
             harness=clean(session.harness),
-            workdir=clean(session.workdir),
-            repo=clean(session.repo or self.reader.repo(session.workdir)),
-            branch=clean(session.branch),
+            workdir=self._name(session.workdir),
+            repo=self._name(session.repo or self.reader.repo(session.workdir)),
+            branch=self._name(session.branch),
             title=clean(title or ""),
             parent_id=clean(session.parent_id),
             kind=session.kind,

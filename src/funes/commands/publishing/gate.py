@@ -7,6 +7,7 @@ misses an invented credential, fails or takes too long, nothing is published at 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 BLOCKS_AT_ONCE = 500
 NAMED_COLUMNS = ("workdir", "repo", "branch", "tool_name", "source_path")
+ID_COLUMNS = ("session_id", "turn_uuid", "parent_uuid", "origin", "harness", "role")
 """Columns that are published beside the text, and in which a credential may stand: a token in a branch's name, say."""
+
+_PLAIN_ID = re.compile(r"[0-9a-f-]{0,36}|[a-z_]{0,16}")
+"""What most ids look like, of which a memory has too many to scan each: no credential is told by so little."""
 
 Scanned = Callable[[int], None]
 
@@ -134,8 +139,8 @@ class Gate:
             if not rules:
                 self._clean.add(block)
                 continue
-            session, turn, position = block
-            self._dirty[block] = (HeldBack(session, turn, position, kinds[0], dict(rules), len(rows)), rows)
+            held = HeldBack(self._shown(block[0]), self._shown(block[1]), block[2], kinds[0], dict(rules), len(rows))
+            self._dirty[block] = (held, rows)
 
     def _scan_titles(self, places: Sequence[int]) -> None:
         if not places:
@@ -143,24 +148,31 @@ class Gate:
         titles = self.source.texts(places)
         for place, (title, _), (kind, named) in zip(places, titles, self._about(places), strict=True):
             rules = _count(self._redactor.scan(title)) | named
-            session = self.source.catalogue.sessions[place]
+            session = self._shown(self.source.catalogue.sessions[place])
             self._titles[place] = HeldBack(session, "", -1, kind, dict(rules)) if rules else None
 
     def _about(self, places: Sequence[int]) -> list[tuple[str, Counter[str]]]:
         """Block type of rows, and what was found in their other columns."""
-        rows = self.source.columns(places, ["block_type", *NAMED_COLUMNS])
-        columns = [rows.column(name).to_pylist() for name in NAMED_COLUMNS]
+        names = (*NAMED_COLUMNS, *ID_COLUMNS)
+        rows = self.source.columns(places, ["block_type", *names])
+        columns = [rows.column(name).to_pylist() for name in names]
         kinds: list[str] = rows.column("block_type").to_pylist()
         found = []
         for kind, *values in zip(kinds, *columns, strict=True):
             rules: Counter[str] = Counter()
-            for name, value in zip(NAMED_COLUMNS, values, strict=True):
+            for name, value in zip(names, values, strict=True):
                 rules |= self._value(name, value or "")
             found.append((kind, rules))
         return found
 
+    def _shown(self, identifier: str) -> str:
+        """An id as it may be shown and noted: without the credential that stands in it."""
+        return self._redactor.redact(identifier).text or "[REDACTED]"
+
     def _value(self, name: str, value: str) -> Counter[str]:
-        """Findings in a value of a column, of which a memory has few different ones."""
+        """Findings in a value of a column, each value scanned once."""
+        if name in ID_COLUMNS and _PLAIN_ID.fullmatch(value):
+            return Counter()
         key = (name, value)
         if key not in self._values:
             found = _count(self._redactor.scan(value)) if value else Counter()

@@ -125,7 +125,7 @@ def plan_titles(
             if found.counts or header.ruleset != ruleset:
                 plan.rows[address] = []
         elif found.counts:
-            plan.rows[address] = [_with_title(header, found.text or "", ruleset)]
+            plan.rows[address] = [with_title(header, found.text or "", ruleset)]
             plan.changes[header.source_path].forget_place = True
             changed += 1
             counts += found.counts
@@ -134,7 +134,8 @@ def plan_titles(
     return changed, counts
 
 
-def _with_title(header: Chunk, title: str, ruleset: str) -> Chunk:
+def with_title(header: Chunk, title: str, ruleset: str) -> Chunk:
+    """The header row of the same session with another title, and the id that belongs to it."""
     return header_row(
         session_id=header.session_id,
         harness=header.harness,
