@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from funes.memory.reader import MemoryReader
 from funes.search.model import Hit
 from intervals import interval
 from question_sets import Asked, QuestionSet, SkippedError, day_zero, locomo, team
-from stages import STAGES, Recall, Stage
+from stages import STAGES, Recall, Remembered, Stage
 from tables import Table, parser, publish, start
 
 if TYPE_CHECKING:
@@ -50,14 +49,12 @@ class Grades:
         values: for each metric a number for each answerable question, in the order of the set.
         weak: of the questions without an answer, whether nothing but weak hits came.
         weak_answerable: the same of those with one.
-        seconds: what each question took, for the record; nothing is concluded from it.
     """
 
     stage: Stage
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     weak: list[bool] = field(default_factory=list)
     weak_answerable: list[bool] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
 
 
 def grade(asked: Asked, hits: Sequence[Hit], by_turn: bool) -> dict[str, float]:
@@ -87,31 +84,37 @@ def grade(asked: Asked, hits: Sequence[Hit], by_turn: bool) -> dict[str, float]:
 
 
 def measure(
-    questions: QuestionSet, stage: Stage, encoder: Encoder, cross_encoder: CrossEncoder | None, readers: Readers
-) -> Grades:
-    """Ask all questions of a set.
+    questions: QuestionSet,
+    stages: Sequence[Stage],
+    encoder: Encoder,
+    cross_encoder: CrossEncoder | None,
+    readers: Readers,
+) -> list[Grades]:
+    """Ask all questions of a set in every stage.
 
     Args:
         questions: the set.
-        stage: the configuration of recall.
+        stages: the configurations of recall.
         encoder: the model.
         cross_encoder: for the stage that reads with it.
         readers: open memories.
     """
-    grades = Grades(stage)
-    for asked in questions.asked:
-        recall = Recall(stage, readers[asked.home], encoder, cross_encoder)
-        began = time.perf_counter()
-        hits = recall(asked.question, questions.k)
-        grades.seconds.append(time.perf_counter() - began)
-        weak = all(hit.weak for hit in hits)
-        if not asked.evidence:
-            grades.weak.append(weak)
-            continue
-        grades.weak_answerable.append(weak)
-        for metric, value in grade(asked, hits, questions.by_turn).items():
-            grades.values[metric].append(value)
-    return grades
+    graded = [Grades(stage) for stage in stages]
+    for number, asked in enumerate(questions.asked, start=1):
+        reader = Remembered(readers[asked.home], Remembered.READER)
+        once = Remembered(encoder, Remembered.ENCODER)
+        for grades in graded:
+            hits = Recall(grades.stage, reader, once, cross_encoder)(asked.question, questions.k)
+            weak = all(hit.weak for hit in hits)
+            if not asked.evidence:
+                grades.weak.append(weak)
+                continue
+            grades.weak_answerable.append(weak)
+            for metric, value in grade(asked, hits, questions.by_turn).items():
+                grades.values[metric].append(value)
+        if number % 50 == 0:
+            print(f"{questions.name}: {number:,} of {len(questions.asked):,} questions", flush=True)
+    return graded
 
 
 class Readers(dict[Path, MemoryReader]):
@@ -173,7 +176,6 @@ def numbers(questions: QuestionSet, graded: Sequence[Grades]) -> dict[str, Any]:
             "by style": by_style,
             "all weak, no answer": mean(grades.weak) if grades.weak else None,
             "all weak, with an answer": mean(grades.weak_answerable),
-            "seconds, median": sorted(grades.seconds)[len(grades.seconds) // 2],
         }
     return made
 
@@ -228,10 +230,7 @@ def main() -> None:
     columns = ("questions", "stage", *METRICS, f"gain {GAIN}")
     table = Table("retrieval", "Retrieval, stage by stage (95 % intervals in brackets)", columns)
     for questions in _sets(arguments):
-        graded = []
-        for stage in stages:
-            graded.append(measure(questions, stage, encoder, cross_encoder, readers))
-            print(f"{questions.name}, {stage.name}: @5 {100 * mean(graded[-1].values['@5']):.1f}", flush=True)
+        graded = measure(questions, stages, encoder, cross_encoder, readers)
         table.rows += rows(questions, graded)
         table.conditions.append(questions.conditions)
         if graded[-1].weak:

@@ -7,7 +7,7 @@ set to nothing, or a list of candidates that stays empty.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -81,13 +81,17 @@ class Recall:
 
     Args:
         stage: the configuration.
-        reader: the memory.
-        encoder: its model.
+        reader: the memory, or one that remembers what it was asked.
+        encoder: its model, or the same.
         cross_encoder: the last stage's, which may be absent for the others.
     """
 
     def __init__(
-        self, stage: Stage, reader: MemoryReader, encoder: Encoder, cross_encoder: CrossEncoder | None = None
+        self,
+        stage: Stage,
+        reader: MemoryReader | Remembered,
+        encoder: Encoder | Remembered | None,
+        cross_encoder: CrossEncoder | None = None,
     ) -> None:
         self._stage = stage
         self._reader = reader if stage.words else _Wordless(reader)
@@ -108,13 +112,50 @@ class Recall:
         return result.hits
 
 
+class Remembered:
+    """An object some of whose methods are called once for the same arguments: the stages ask a memory the same things.
+
+    Args:
+        real: a `MemoryReader` or an `Encoder`.
+        methods: names of those methods; their results are not changed by whoever gets them.
+    """
+
+    READER = ("words", "nearest", "codes", "rows", "outlines")
+    ENCODER = ("encode_query",)
+
+    def __init__(self, real: object, methods: Sequence[str]) -> None:
+        self._real = real
+        self._methods = methods
+        self._known: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._real, name)
+        if name not in self._methods:
+            return method
+
+        def remembered(*arguments: Any) -> Any:
+            # Ids come as iterators, too.
+            given = [tuple(one) if isinstance(one, Iterable) and not isinstance(one, str) else one for one in arguments]
+            key = (name, *given)
+            if key not in self._known:
+                self._known[key] = method(*(np.array(g, np.float32) if _is_vector(g) else g for g in given))
+            return self._known[key]
+
+        return remembered
+
+
+def _is_vector(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], np.floating)
+
+
 class _Wordless:
     """A memory in which no word is ever found."""
 
-    def __init__(self, reader: MemoryReader) -> None:
+    def __init__(self, reader: MemoryReader | Remembered) -> None:
         self._reader = reader
 
     def words(self, *_: object) -> list[tuple[str, float]]:
+        """Nothing."""
         return []
 
     def __getattr__(self, name: str) -> Any:
