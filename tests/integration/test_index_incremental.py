@@ -18,6 +18,8 @@ from funes.memory.identity import newest_version
 from funes.memory.reader import MemoryReader
 from funes.memory.schema import CHUNKS, VECTORS
 from funes.paths import memory_folder, state_file
+from funes.traces.codex import CodexSource
+from tests.support import codex
 from tests.support.claude_sessions import ClaudeSession, talk
 
 
@@ -198,6 +200,54 @@ def test_rows_of_a_vanished_file_stay(projects: Path) -> None:
     assert (report.traces, report.unchanged) == (1, 1)
     assert places() == rows
     assert MemoryReader.open().words("quokka", Filter(), 5)
+
+
+def test_a_title_that_is_written_behind_the_last_turn_is_found(projects: Path) -> None:
+    session = ClaudeSession(projects, "late")
+    talk(session, 2, "cache")
+    index(projects)
+    before = places()
+    for kind, key in (("ai-title", "aiTitle"), ("custom-title", "customTitle")):
+        with session.path.open("a") as stream:
+            stream.write(json.dumps({"type": kind, key: f"Named by {kind}", "sessionId": session.id}) + "\n")
+        report = index(projects)
+        assert (report.read, report.stored, report.turns) == (1, 0, 0)
+        assert MemoryReader.open().sessions()[0].title == f"Named by {kind}"
+        assert places() == before
+
+
+def test_a_credential_in_a_late_title_is_stored_nowhere(projects: Path) -> None:
+    session = ClaudeSession(projects, "late")
+    talk(session, 2, "cache")
+    index(projects)
+    secret = "gh" + "p_" + "".join("abcdefghijklmnopqrstuvwxyz0123456789"[(7 * n) % 36] for n in range(36))
+    with session.path.open("a") as stream:
+        stream.write(
+            json.dumps({"type": "custom-title", "customTitle": f"deploy {secret}", "sessionId": session.id}) + "\n"
+        )
+    index(projects)
+    assert "[REDACTED:" in MemoryReader.open().sessions()[0].title
+    stored = b"".join(path.read_bytes() for path in (projects.parents[1] / "home").rglob("*") if path.is_file())
+    assert secret.encode() not in stored
+
+
+def test_a_name_that_codex_gives_later_is_found(projects: Path) -> None:
+    home = projects.parent / "codex"
+    rollout = home / "sessions" / f"rollout-2026-03-04T10-20-00-{codex.SESSION}.jsonl"
+    rollout.parent.mkdir(parents=True)
+    named = {"type": "thread_name_updated", "thread_id": codex.SESSION, "thread_name": "Kiln logs"}
+    records = [codex.meta(), codex.user("why does the kiln log twice?"), codex.event(named)]
+    rollout.write_text("".join(json.dumps(record) + "\n" for record in records[:-1]))
+    index(home)
+    assert MemoryReader.open().sessions()[0].title == ""
+    with rollout.open("a") as stream:
+        stream.write(json.dumps(records[-1]) + "\n")
+    index(home)
+    assert MemoryReader.open().sessions()[0].title == "Kiln logs"
+    (home / "session_index.jsonl").write_text(json.dumps({"id": codex.SESSION, "thread_name": "Kiln, by hand"}) + "\n")
+    index(home)
+    assert MemoryReader.open().sessions()[0].title == "Kiln, by hand"
+    assert "Kiln, by hand" not in CodexSource().stamp(rollout)  # stamps are stored as they are
 
 
 def test_a_title_given_later_is_found(projects: Path) -> None:

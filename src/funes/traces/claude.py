@@ -89,6 +89,7 @@ class ClaudeSource:
         except OSError as error:
             report.failed = f"cannot be opened: {error.strerror or error}"
             return
+        known = parser.described() if point else None
         with stream:
             start, line = point or (0, 1)
             reader = iter_records(stream, report, start, line=line, skip=_skip)
@@ -99,6 +100,8 @@ class ClaudeSource:
             for session, turn in parser.finish():
                 report.turns += 1
                 yield session, turn
+        if known is not None and parser.described() != known:
+            report.sessions.append(parser.session)  # a title comes after the last turn
         state = parser.state()
         if state is not None and not report.failed:
             report.resume = resume_state(path, reader, state=state)

@@ -81,6 +81,16 @@ class ClaudeParser:
             yield from self._release(session_id, "")
         self._sessions.settle()
 
+    @property
+    def session(self) -> Session:
+        """The transcript's session."""
+        return self._sessions.main
+
+    def described(self) -> tuple[str, str, str]:
+        """What records without a turn can change of the session: title, ancestor, kind."""
+        main = self._sessions.main
+        return main.title, main.parent_id, main.kind
+
     def state(self) -> dict[str, Any] | None:
         """Return what a parser of the rest of the file has to know, JSON-able; None when it needs the whole file."""
         if self._is_old or self._sessions.has_inline:

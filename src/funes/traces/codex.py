@@ -7,6 +7,7 @@ that people give their sessions (`session_index.jsonl`).
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -51,9 +52,11 @@ class CodexSource:
         return any(map(_is_rollout_record, head.records)) or (starts_document(head.start) and b'"items"' in head.start)
 
     def stamp(self, path: Path) -> str:
-        """Return size, times and inode of the rollout, with the session's name, which is kept elsewhere."""
+        """Return size, times and inode of the rollout, and a digest of the session's name, which is kept elsewhere."""
         status = path.stat()
-        return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{_title(path, file_ids(path))}"
+        title = _title(path, file_ids(path))
+        mark = hashlib.blake2b(title.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if title else ""
+        return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{mark}"
 
     def read(
         self, path: Path, report: ReadReport, resume: dict[str, Any] | None = None
@@ -70,6 +73,7 @@ class CodexSource:
         session = Session(names[0] if names else path.name.split(".")[0], self.harness, source_path=str(path))
         _restore(session, mapping(state.get("session")))
         session.title = _title(path, names or [session.id]) or session.title
+        known = session.title
         rollout = Rollout(session, names, report, lambda kind: _has_items(path, kind), mapping(state.get("rollout")))
         try:
             with open_trace(path) as stream:
@@ -86,6 +90,8 @@ class CodexSource:
             return
         name = _title(path, names or [session.id])
         session.title = name or session.title
+        if point and session.title != known:
+            report.sessions.append(session)
         report.resume = resume_state(path, reader, session=_kept(session), rollout=rollout.state(), name=name)
 
 
