@@ -240,6 +240,24 @@ time.sleep(60)
 """
 
 
+def test_the_deadline_ends_an_agent_that_goes_on_printing(agents, capsys):
+    forever = "while True: print('not an event', flush=True)"
+    FakeAgent(agents, "claude", claude_says("Partly."), more=forever)
+    assert main(["ask", QUESTION, "--timeout", "2"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "Partly.\n"
+    assert "claude was not done after 2 s and was ended" in captured.err
+
+
+def test_of_a_flood_little_is_kept(agents, capsys, monkeypatch):
+    monkeypatch.setattr("funes.agents.running.LONGEST_LINE", 1000)
+    monkeypatch.setattr("funes.agents.running.LINES_AHEAD", 2)
+    flood = ["x" * 5000, *claude_says("Whole."), "y" * 999, "z" * 1000, *claude_says(" Still.")]
+    FakeAgent(agents, "claude", flood, errors="e" * 100_000)
+    assert main(["ask", QUESTION]) == 0
+    assert capsys.readouterr().out.startswith("Whole. Still.")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_ends_the_agent(home, agents, tmp_path, number, code):
     stay = f'open({str(tmp_path / "pid")!r}, "w").write(str(os.getpid()))\ntime.sleep(60)'

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import IO
 
@@ -23,7 +24,17 @@ GRACE = 2.0
 """Seconds between asking a group of processes to end and ending it."""
 LINGER = 1.0
 """Seconds in which the output of a program that has exited must end; a process it left behind may hold it open."""
-LAST_LINES = 20
+LAST_LINES = 21
+"""Of stderr; its end counts as one."""
+
+LONGEST_LINE = 4 << 20
+"""Bytes of a line that are kept; agents that print JSON print a line for each piece of an answer."""
+
+LONGEST_ERROR = 4000
+
+LINES_AHEAD = 1000
+"""Lines that are read before they are handed on: a program that prints faster has to wait, and fills no memory."""
+
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -72,12 +83,15 @@ def run_program(
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    lines: queue.Queue[str | None] = queue.Queue(LINES_AHEAD)
+    over = threading.Event()
     errors: deque[str] = deque(maxlen=LAST_LINES)
     feeder = threading.Thread(target=_feed, args=(process.stdin, prompt.encode("utf-8", "replace")), daemon=True)
     readers = [
-        threading.Thread(target=_read, args=(process.stdout, lines.put, lambda: lines.put(None)), daemon=True),
-        threading.Thread(target=_read, args=(process.stderr, errors.append, lambda: None), daemon=True),
+        threading.Thread(target=_read, args=(process.stdout, partial(_put, lines, over)), daemon=True),
+        threading.Thread(
+            target=_read, args=(process.stderr, lambda line: errors.append((line or "")[:LONGEST_ERROR])), daemon=True
+        ),
     ]
     ended = False
     try:
@@ -86,6 +100,7 @@ def run_program(
                 thread.start()
             ended = _pass_on(process, lines, on_line, deadline)
     finally:
+        over.set()  # a reader that waits for room reads on and drops what it reads
         if not ended:
             _end_group(process, readers)
     readers[1].join(LINGER)
@@ -94,12 +109,14 @@ def run_program(
 
 def _pass_on(
     process: subprocess.Popen[bytes],
-    lines: queue.SimpleQueue[str | None],
+    lines: queue.Queue[str | None],
     on_line: Callable[[str], None],
     deadline: float,
 ) -> bool:
     """Hand the lines on until the program has ended; False when the deadline or a left-over process came first."""
     while True:
+        if time.monotonic() >= deadline:
+            return False  # also while it goes on printing
         try:
             line = lines.get(timeout=max(0.0, min(LINGER, deadline - time.monotonic())))
         except queue.Empty:
@@ -107,8 +124,6 @@ def _pass_on(
                 # The program is done, but something it has started holds its output open.
                 _signal_group(process, signal.SIGKILL)
                 return True
-            if time.monotonic() >= deadline:
-                return False
             continue
         if line is None:
             break
@@ -128,11 +143,22 @@ def _feed(stream: IO[bytes], data: bytes) -> None:
         stream.close()
 
 
-def _read(stream: IO[bytes], put: Callable[[str], None], done: Callable[[], None]) -> None:
+def _read(stream: IO[bytes], put: Callable[[str | None], None]) -> None:
+    """Hand on the lines of a stream, and None at its end. Of a line that is too long the beginning is handed on."""
     with stream:
-        for line in stream:
-            put(line.decode("utf-8", "replace").rstrip("\r\n"))
-    done()
+        cut = False
+        while line := stream.readline(LONGEST_LINE):
+            if not cut:
+                put(line.decode("utf-8", "replace").rstrip("\r\n"))
+            cut = not line.endswith(b"\n")
+    put(None)
+
+
+def _put(lines: queue.Queue[str | None], over: threading.Event, line: str | None) -> None:
+    while not over.is_set():
+        with contextlib.suppress(queue.Full):
+            lines.put(line, timeout=LINGER)
+            return
 
 
 def _end_group(process: subprocess.Popen[bytes], readers: list[threading.Thread]) -> None:
