@@ -113,6 +113,21 @@ def test_a_store_is_appended_to(store, machines, run, monkeypatch):
     assert len(stored(store)[0]) == 4
 
 
+def test_a_folder_of_a_store_that_holds_something_else_is_left_alone(store, machines, run):
+    machines[0].remember("a", ["words"])
+    store.client.put_object(Bucket=store.bucket, Key="memory/README.md", Body=b"# Mine")
+    store.client.put_object(Bucket=store.bucket, Key="memory/data/train.csv", Body=b"x")
+    code, _, err = run("push", store.url)
+    assert (code, err) == (
+        1,
+        f"funes: {store.url} is no memory and not empty (it holds data); name a new or an empty folder.\n",
+    )
+    assert len(store.client.list_objects_v2(Bucket=store.bucket)["Contents"]) == 2
+    store.client.delete_object(Bucket=store.bucket, Key="memory/data/train.csv")
+    assert run("push", store.url)[0] == 0
+    assert store.client.get_object(Bucket=store.bucket, Key="memory/README.md")["Body"].read() == b"# Mine"
+
+
 def test_a_store_without_the_bucket(store, machines, run):
     machines[0].remember("a", ["words"])
     code, _, err = run("push", "s3://nowhere/memory")

@@ -100,6 +100,10 @@ def push(options: PushOptions, progress: Progress | None = None, confirm: Confir
         FunesError: when it cannot be published; nothing was sent then, and `funes status` shows why.
     """
     label, place = destination(options.memory)
+    if place.revision:  # said before it counts as a failed push to the main branch
+        raise FunesError(
+            f"{options.memory} names a revision, and only the main branch is published to; leave out the @ part."
+        )
     ledger = Ledger(label)
     with ledger.lock(options.wait):
         state = ledger.state()
@@ -169,9 +173,8 @@ class _Push:
         known = self._known()
         self.state.local = [] if self.options.sessions else self.source.versions
         self.ledger.succeed(self.state, done.version, known, catalogue.passages_among(known), held)
-        report = PushReport(
-            self.label, done, held, bool(self._missing and held and not self._left), len(self._sessions)
-        )
+        all_held = bool(self._missing and held and not self._left and not done.rows)
+        report = PushReport(self.label, done, held, all_held, len(self._sessions))
         report.asked = self._asked
         report.waiting = len(catalogue.offer(sessions, words=True)) - len(self.offered)
         if selection is not None:
@@ -189,7 +192,8 @@ class _Push:
         self._verdict = self._scan(missing)
         left = missing.without(self._verdict.places, self.source.catalogue, there)
         self._sent, self._left = left, len(left.rows)
-        self._sessions = {self.source.catalogue.sessions[place] for place in left.rows.tolist()}
+        if left:  # else they are those of an attempt that did get through, if there are any
+            self._sessions = {self.source.catalogue.sessions[place] for place in left.rows.tolist()}
         if self.options.ask and left and not self._agreed:
             self._ask(
                 f"Publish {self._left:,} passages of {len(self._sessions):,} sessions to {self.label}?",

@@ -25,7 +25,7 @@ def push_text(report: PushReport) -> str:
     if done.created:
         lines.append("created: a private dataset repository; who may read it is set on its page")
     if done.attempts > 1:
-        lines.append(f"tried {done.attempts} times, because others published meanwhile")
+        lines.append(f"tried {done.attempts} times, because others published meanwhile or the connection failed")
     if report.repo:
         lines.append(f"curated: {report.repo}, {report.reviewed:,} reviewed sessions may be published")
     lines += [f"held back: {line}" for line in held_lines(report.held)]

@@ -38,7 +38,7 @@ class Publication:
         version: commit on the Hub, version of the chunks table elsewhere; empty when nothing was there to publish.
         sent: bytes sent, or written where the destination is a folder or a store.
         created: whether the repository was made.
-        attempts: how often it was tried, because others published meanwhile.
+        attempts: how often it was tried, because others published meanwhile or the connection failed.
     """
 
     rows: int = 0
@@ -101,18 +101,24 @@ def publish(target: Target, source: Source, choose: Choose, *, compact: bool = F
         FunesError: when the destination cannot be read or written, or is no memory that rows can be added to.
     """
     faults = 0
+    unanswered: tuple[Missing, Holdings] | None = None
     for attempt in range(1, ATTEMPTS + 1):
         tables = target.look()
         tables.check(source.model)
         there = tables.holdings()
         missing = choose(there)
         if not missing and not (compact and tables.chunks is not None):
-            held = len(there.texts)
-            return Publication(before=held, after=held, version=target.version(), attempts=attempt)
+            done = Publication(before=len(there.texts), after=len(there.texts), version=target.version())
+            if unanswered is not None:
+                _arrived(done, source, *unanswered, there)
+            done.attempts = attempt
+            return done
         try:
             done = target.write(tables, source, missing, there, compact)
         except (RemoteMovedError, RemoteBusyError, RemoteUnreachableError) as fault:
-            faults += not isinstance(fault, RemoteMovedError)
+            if not isinstance(fault, RemoteMovedError):
+                faults += 1
+                unanswered = missing, there
             if attempt == ATTEMPTS or faults == FAULTS:
                 raise
             # Whoever lost waits a random while, longer each time, so that many writers get out of each other's way.
@@ -126,3 +132,17 @@ def publish(target: Target, source: Source, choose: Choose, *, compact: bool = F
         done.before = len(there.texts)
         return done
     raise AssertionError("the last attempt returns or raises")
+
+
+def _arrived(done: Publication, source: Source, sent: Missing, before: Holdings, now: Holdings) -> None:
+    """Count what an attempt published whose answer was lost, if it did."""
+    import numpy as np
+
+    catalogue = source.catalogue
+    rows = np.concatenate([sent.rows, sent.titles])
+    if not np.isin(catalogue.rows[rows], now.rows).all():
+        return
+    embedded = np.concatenate([sent.rows, sent.vectors])
+    vectors = np.unique(catalogue.passages[embedded[catalogue.embedded[embedded]]])
+    done.rows, done.titles, done.before = len(rows), len(sent.titles), len(before.texts)
+    done.vectors = int((~np.isin(vectors, before.vectors)).sum())

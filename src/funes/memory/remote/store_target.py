@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from funes.errors import FunesError
 from funes.memory.counts import FILE as COUNTS
 from funes.memory.identity import FILE as IDENTITY
 from funes.memory.lance import is_lance_fault, lance_module
 from funes.memory.remote import card
 from funes.memory.remote.additions import append, new_identity, refresh_counts
 from funes.memory.remote.faults import RemoteMovedError
+from funes.memory.remote.folder_target import OTHERS
 from funes.memory.remote.merge import Holdings, Missing
 from funes.memory.remote.publish import Publication, Told
 from funes.memory.remote.source import Source
@@ -47,6 +49,8 @@ class StoreTarget:
     def look(self) -> Tables:
         """Open what is there now."""
         tables = self._guard(self._open)
+        if tables.chunks is None:
+            self._guard(self._check_free)
         self._version = str(tables.versions()[0] or "")
         return tables
 
@@ -90,6 +94,14 @@ class StoreTarget:
     def _open(self) -> Tables:
         present = [name for name in TABLES if self._has(name)]
         return Tables(self.label, self.url, present, self._options, store=True)
+
+    def _check_free(self) -> None:
+        found = self._session().list_with_delimiter()
+        names = [str(path).rstrip("/").rpartition("/")[2] for path in (*found.common_prefixes, *found.objects)]
+        if others := sorted(set(names) - OTHERS - set(TABLES)):
+            raise FunesError(
+                f"{self.label} is no memory and not empty (it holds {others[0]}); name a new or an empty folder."
+            )
 
     def _has(self, name: str) -> bool:
         try:
