@@ -183,7 +183,7 @@ def numbers(questions: QuestionSet, graded: Sequence[Grades]) -> dict[str, Any]:
 def _sets(arguments: argparse.Namespace) -> list[QuestionSet]:
     quick = arguments.quick
     makers = {
-        "locomo": lambda: [locomo(arguments.work, 1 if quick else 10)],
+        "locomo": lambda: [locomo(arguments.work, 1 if quick else arguments.conversations)],
         "team": lambda: [team(arguments.work, arguments.team_home, arguments.traces, 60 if quick else arguments.embed)],
         "day-zero": lambda: day_zero(arguments.work, 100 if quick else arguments.sessions, arguments.seed),
     }
@@ -212,6 +212,7 @@ def _cross_encoder(folder: Path | None) -> tuple[CrossEncoder | None, str]:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--sets", type=lambda text: text.split(","), default=list(SETS), metavar="SETS")
+    options.add_argument("--conversations", type=int, default=10, help="of LoCoMo")
     options.add_argument("--sessions", type=int, default=1000, help="of the invented pile")
     options.add_argument("--seed", type=int, default=1, help="of the invented pile")
     options.add_argument("--team-home", type=Path, metavar="DIR", help="a FUNES_HOME with the team's sessions")
