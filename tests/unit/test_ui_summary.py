@@ -19,6 +19,14 @@ def test_nothing_new_is_one_line():
     assert summary_text(IndexReport(traces=150, unchanged=150, waiting=0)) == "150 traces: nothing new\n"
 
 
+def test_interrupted_before_anything_was_read_is_not_called_nothing_new():
+    report = IndexReport(traces=71, interrupted=True)
+    assert summary_text(report).splitlines() == [
+        "71 traces: 0 read, 0 unchanged; 0 sessions, 0 turns",
+        "interrupted: what is stored stays, and the next run goes on from here",
+    ]
+
+
 def test_summary_says_what_came_in_and_what_did_not():
     report = IndexReport(
         traces=3,

@@ -41,7 +41,7 @@ def summary_text(report: IndexReport) -> str:
 
 def _first(report: IndexReport) -> str:
     traces = f"{report.traces:,} {_plural(report.traces, 'trace')}"
-    if not report.read and not report.failed and report.traces:
+    if not report.read and not report.failed and report.traces and not report.interrupted:
         return f"{traces}: nothing new"
     sessions = f"{report.sessions:,} {_plural(report.sessions, 'session')}"
     if report.new_sessions:
