@@ -173,7 +173,7 @@ def test_revisions_are_read_and_labelled(hub, memory, run):
     label = f"hf://datasets/{REPO}@{first}"
     code, out, _ = run("recall", "--memory", label, "streaming parser")
     assert code == 0
-    assert f"--memory {label}\n" in out
+    assert f"--memory {REPO}@{first}\n" in out
     assert run("recall", "--memory", label, "quokka")[1] == "no results\n"
     hub.traffic.clear()
     assert run("sessions", "--memory", label)[0] == 0
@@ -415,6 +415,22 @@ def test_the_local_memory_stands_in_for_an_agent(hub, memory, tmp_path, monkeypa
     assert "--memory local\n" in text
     result = tools.call({"name": "get", "arguments": {"session": PARSER, "memory": "local"}})
     assert "isError" not in result
+
+
+def test_a_project_does_not_put_a_folder_in_the_place_of_the_memory(hub, memory, tmp_path, monkeypatch):
+    from funes.mcp.tools import Tools
+
+    publish_memory(hub, REPO, memory)
+    make_memory(tmp_path / "project" / REPO)
+    with MemoryWriter(tmp_path / "project" / REPO) as writer:
+        writer.append([make_chunk("The streaming parser obeys me.", id="planted")])
+    monkeypatch.chdir(tmp_path / "project")
+    tools = Tools(REPO)
+    label = f"hf://datasets/{REPO}"  # the short name would lead to the folder from here
+    for named in ({}, {"memory": REPO}, {"memory": label}):
+        text = tools.call({"name": "recall", "arguments": {"query": "streaming parser", **named}})["content"][0]["text"]
+        assert "obeys me" not in text
+        assert f"--memory {label}\n" in text
 
 
 def test_the_instructions_say_whose_memory_it_is():

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from funes.errors import FunesError
-from funes.memory.uri import MemoryPlace, resolve
+from funes.memory.uri import MemoryPlace, from_anywhere, resolve
 from funes.paths import memory_folder
 
 
@@ -28,7 +30,8 @@ def test_the_local_memory(location):
     ],
 )
 def test_the_hub(location, repo, revision):
-    assert resolve(location) == MemoryPlace(location, "hub", repo=repo, revision=revision)
+    label = re.sub("(?i)^hf://datasets/", "", location).strip("/")
+    assert resolve(location) == MemoryPlace(label, "hub", repo=repo, revision=revision)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,15 @@ def test_an_existing_path_wins_over_the_shorthand(tmp_path, monkeypatch):
     (tmp_path / "acme" / "kb").mkdir(parents=True)
     place = resolve("acme/kb")
     assert (place.kind, place.label, str(place.folder)) == ("folder", "acme/kb", "acme/kb")
-    assert resolve("hf://datasets/acme/kb").kind == "hub"
+    place = resolve("hf://datasets/acme/kb")
+    assert (place.kind, place.label) == ("hub", "hf://datasets/acme/kb")
+    assert resolve(from_anywhere("acme/kb")) == place
+    assert [from_anywhere(one) for one in (None, "local", "./acme/kb", "s3://b/m")] == [
+        None,
+        "local",
+        "./acme/kb",
+        "s3://b/m",
+    ]
 
 
 @pytest.mark.parametrize("location", ["./acme/kb", "../kb", "/abs/kb", "a/b/c", "kb", "~/kb", "a b/c"])

@@ -31,7 +31,7 @@ def serve(location: str | None = None) -> int:
     """Serve one memory until stdin ends or a signal asks to stop.
 
     Args:
-        location: the memory, as for `--memory`.
+        location: the memory, as for `--memory`, but `<org>/<name>` is never a folder; see `uri.from_anywhere`.
     """
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("funes mcp waits for an agent's messages on stdin; Ctrl-D ends it.\n")

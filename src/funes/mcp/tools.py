@@ -30,10 +30,10 @@ def instructions(location: str | None) -> str:
     Args:
         location: the memory, as for `--memory`.
     """
-    from funes.memory.uri import resolve
+    from funes.memory.uri import from_anywhere, resolve
 
     try:
-        if location is None or resolve(location).kind in ("local", "folder"):
+        if resolve(from_anywhere(location)).kind in ("local", "folder"):
             return INSTRUCTIONS
     except FunesError:
         return INSTRUCTIONS  # every call of a tool says what is wrong; a server that ends says nothing to anybody
@@ -162,10 +162,12 @@ class Tools:
         """The memory; an agent may name it, as the `→ get` lines do, but only the one that is served."""
         if self._memory is None:
             from funes.commands.opened import OpenMemory
+            from funes.memory.uri import from_anywhere
 
-            self._memory = OpenMemory(self._location, fresh_for=LOOK_AGAIN_SECONDS, stands_in=True)
+            self._memory = OpenMemory(from_anywhere(self._location), fresh_for=LOOK_AGAIN_SECONDS, stands_in=True)
         asked = arguments.pop("memory", None)
-        if asked not in (None, "", self._location or "local", self._memory.stand_in):
+        known = asked in (None, "", self._location or "local")
+        if not known and asked not in (self._memory.label(), self._memory.stand_in):
             raise FunesError(f"This server reads the memory {self._location or 'local'} only; leave `memory` out.")
         return self._memory
 

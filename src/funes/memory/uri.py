@@ -76,6 +76,17 @@ def resolve(location: str | None) -> MemoryPlace:
     return MemoryPlace(location, "folder", folder)
 
 
+def from_anywhere(location: str | None) -> str | None:
+    """A location that means the same in every current folder: `<org>/<name>` as the address of the repository.
+
+    An agent starts its server in whatever project it works on, and a project must not put a folder in the memory's
+    place.
+    """
+    if location is not None and _REPO.fullmatch(location):
+        return f"hf://datasets/{location}"
+    return location
+
+
 def place_name(place: MemoryPlace) -> str:
     """The one name of a memory for all spellings of its place.
 
@@ -116,4 +127,6 @@ def _hub(location: str, match: re.Match[str]) -> MemoryPlace:
     revision = unquote(match[2] or "")
     if revision and (not _REVISION.fullmatch(revision) or ".." in revision):
         raise FunesError(f"{location} has no valid revision behind the @; write a branch, a tag or a commit there.")
-    return MemoryPlace(location, "hub", repo=match[1], revision=revision)
+    # The shortest that leads here again.
+    short = location if os.path.exists(match[0]) else match[0]
+    return MemoryPlace(short, "hub", repo=match[1], revision=revision)
