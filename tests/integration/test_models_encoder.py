@@ -108,6 +108,10 @@ def test_a_query_finds_its_passage(model):
     assert codes.best_matches(query.tokens, made.codes).sum(axis=1).argmax() == 1
     static = [(query.static @ model.static_matrix(pieces).T).max(axis=1).sum() for pieces in made.pieces]
     assert int(np.argmax(static)) == 1
+    pieces = made.pieces[0]
+    again = model.static_matrix(pieces)
+    np.testing.assert_array_equal(again, model.static_matrix(pieces[::-1])[::-1])
+    np.testing.assert_allclose(again, codes.project(model.word_vectors(pieces), "pieces"), atol=1e-5)
     count = len(query.pieces)
     assert query.tokens.shape == query.static.shape == (count, codes.DIMENSIONS)
     np.testing.assert_allclose(np.linalg.norm(query.tokens, axis=1), 1, atol=1e-5)

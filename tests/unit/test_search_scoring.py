@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funes.chunking import Chunk
+from funes.memory.reader import TokenCodes
+from funes.models.encoder import QueryEncoding
 from funes.search.evidence import PASSAGES, WEIGHT, session_bonus
 from funes.search.fusion import reciprocal_rank_fusion
-from funes.search.late import DEFAULT_LINE, _line
+from funes.search.late import DEFAULT_LINE, _line, _static
 from funes.search.rarity import FIRST_WORD, piece_weights
 from funes.search.recency import DEFAULT_SHARE, EXPLICIT_SHARE, recency_bonus
 from funes.search.selection import Scored, select
@@ -124,6 +126,27 @@ def test_selection_is_sorted_and_never_short(pool: list[tuple[float, int, bool]]
     chosen = select(scored, k, True)
     assert len(chosen) == min(k, len(pool))
     assert [one.score for one in chosen] == sorted((one.score for one in chosen), reverse=True)
+
+
+class _Vectors:
+    """Word pieces whose vectors are known."""
+
+    def __init__(self) -> None:
+        self.table = np.random.default_rng(3).normal(size=(50, 6)).astype(np.float32)
+
+    def static_matrix(self, pieces: np.ndarray) -> np.ndarray:
+        return self.table[pieces]
+
+
+@given(st.lists(st.lists(st.integers(0, 49), max_size=9), min_size=1, max_size=7))
+def test_word_pieces_are_compared_as_if_one_by_one(passages: list[list[int]]) -> None:
+    vectors = _Vectors()
+    asked = vectors.table[:3] + np.float32(0.1)
+    query = QueryEncoding(asked[0], asked, asked, np.arange(3, dtype=np.uint16))
+    stored = [TokenCodes(None, np.array(passage, np.uint16)) for passage in passages]
+    expected = [(asked @ vectors.table[one].T).max(axis=1) if one else np.zeros(3) for one in passages]
+    found = _static(vectors, query, stored)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, np.array(expected, np.float32), rtol=1e-5, atol=1e-6)
 
 
 def test_the_line_from_static_to_coded_scores() -> None:

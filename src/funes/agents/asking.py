@@ -53,6 +53,8 @@ class Asking(ABC):
 
     def text(self, line: str) -> str:
         """The part of the answer that a line of output carries, empty for none."""
+        if not line.lstrip().startswith("{"):
+            return ""  # a program may print anything, and much of it
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):

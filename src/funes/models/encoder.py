@@ -98,6 +98,14 @@ class Encoder:
 
         return OnnxBert(self._tensors, _CONFIG, threads=1)  # the batches are spread over the cores already
 
+    @cached_property
+    def _static(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """The vocabulary's vectors in their own space, made as they are asked for, and which ones there are.
+
+        Most passages share most of their pieces, so a server projects few of them again.
+        """
+        return np.empty((self.tokens.size, codes.DIMENSIONS), np.float32), np.zeros(self.tokens.size, bool)
+
     @property
     def _words(self) -> Floats:
         return self._tensors["embeddings.word_embeddings.weight"]
@@ -180,8 +188,12 @@ class Encoder:
         Returns:
             (t, 192) float32, unit rows.
         """
-        with threads.one_blas_thread():
-            return codes.project(self._words[pieces], "pieces")
+        matrix, made = self._static
+        if len(new := pieces[~made[pieces]]):
+            with threads.one_blas_thread():
+                matrix[new] = codes.project(self._words[new], "pieces")
+            made[new] = True
+        return cast("Floats", np.take(matrix, pieces, axis=0))
 
     def _tokenised(self, texts: Sequence[str]) -> list[Pieces]:
         """Word pieces of each text with the special tokens, on every core."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,7 +79,10 @@ class LateInteraction:
             matrices = [one.codes for one in stored if one.codes is not None]
             result[coded] = token_codes.best_matches(self._query.tokens, matrices)
         if not coded.all():
-            static = _static(self._encoder, self._query, stored)
+            # Those that have codes are looked at in both ways until there is a line.
+            needed = ~coded if self._line is not None else np.ones(len(ids), bool)
+            static = np.zeros_like(result)
+            static[needed] = _static(self._encoder, self._query, list(compress(stored, needed)))
             if self._line is None:
                 self._line = _line(static[coded] @ self.weights, result[coded] @ self.weights)
             slope, offset = self._line
@@ -110,15 +114,18 @@ def _static(encoder: Encoder, query: QueryEncoding, stored: Sequence[TokenCodes]
 
     The passages share most of their vocabulary, so each piece is compared once and then looked up.
     """
-    vocabulary, where = np.unique(np.concatenate([one.pieces for one in stored]), return_inverse=True)
+    pieces = np.concatenate([one.pieces for one in stored])
     result = np.zeros((len(stored), len(query.pieces)), np.float32)
-    if not len(vocabulary):
+    if not len(pieces):
         return result
-    table = query.static @ encoder.static_matrix(vocabulary.astype(np.uint16)).T
+    present = np.zeros(int(pieces.max()) + 1, bool)  # sorting the pieces would take longer than all the rest
+    present[pieces] = True
+    table = encoder.static_matrix(np.flatnonzero(present).astype(np.uint16)) @ query.static.T
+    where = (np.cumsum(present) - 1)[pieces]
     lengths = np.array([len(one.pieces) for one in stored])
     filled = lengths > 0
     starts = np.cumsum(lengths) - lengths
-    result[filled] = np.maximum.reduceat(table[:, where], starts[filled], axis=1).T
+    result[filled] = np.maximum.reduceat(np.take(table, where, axis=0), starts[filled], axis=0)
     return result
 
 
