@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from funes.memory.schema import PROSE, quoted_list
@@ -53,17 +52,24 @@ def read_outlines(chunks: TableHandle, sessions: Iterable[str]) -> dict[str, Out
         chunks: the chunks table.
         sessions: their ids; the result has no entry for one without prose.
     """
+    import pyarrow.compute as pc
+
     wanted = list(dict.fromkeys(sessions))
     if not wanted:
         return {}
     condition = f"session_id IN ({quoted_list(wanted)}) AND block_type IN ({quoted_list(PROSE)})"
     table = chunks.scan(_COLUMNS, condition)
     order = ("session_id", "seq", "block_idx", "split_idx")
-    table = table.sort_by([(name, "ascending") for name in order if name in table.column_names])
-    rows = zip(*(table.column(name).to_pylist() for name in ("session_id", "id", "role", "block_type")), strict=True)
+    keys = [(name, "ascending") for name in order if name in table.column_names]
+    table = table.take(pc.sort_indices(table, sort_keys=keys)).combine_chunks()
+    prompt = pc.and_(pc.equal(table.column("role"), "user"), pc.equal(table.column("block_type"), "text"))
+    places = pc.indices_nonzero(prompt).to_pylist()
+    ids, owners = table.column("id").to_pylist(), table.column("session_id").to_pylist()
     found = {}
-    for session, group in groupby(rows, key=lambda row: row[0]):
-        passages = list(group)
-        prompts = [place for place, row in enumerate(passages) if row[2] == "user" and row[3] == "text"]
-        found[session] = Outline([row[1] for row in passages], prompts)
+    start = 0
+    while start < len(ids):
+        end = bisect_right(owners, owners[start])
+        prompts = places[bisect_left(places, start) : bisect_left(places, end)]
+        found[owners[start]] = Outline(ids[start:end], [place - start for place in prompts])
+        start = end
     return found
