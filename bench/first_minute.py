@@ -5,8 +5,8 @@
     python bench/first_minute.py --quick
 
 For each number of sessions: `funes index SESSIONS --yes --budget 0` from nothing, while a `funes mcp` server is asked
-again and again for one session that is old, one in the middle and one that is new. Recall is useful when a passage
-that contains the answer is among the first five. Then other questions of the pile are asked, which are worded
+again and again about five sessions, the oldest, the newest and three between. Recall is useful when a passage of the
+session that is asked for is among the first five. Then other questions of the pile are asked, which are worded
 differently from the sessions, by words alone; and as far as `--embed` says `funes index` runs until every passage has
 its vector, and they are asked again.
 """
@@ -30,7 +30,11 @@ from measure import Cost, environment, funes, run, spread, timed
 from tables import Table, parser, publish, sizes, start
 
 TOP = 5
-PAUSE = 0.3
+WATCHED = 5
+MOST = 3
+"""Of the questions that are asked meanwhile, how many make most of them."""
+
+PAUSE = 0.5
 """Seconds between two rounds of questions while words are indexed: what is measured should not slow itself down."""
 
 
@@ -41,7 +45,7 @@ class Minute:
     Attributes:
         pile: the sessions.
         passages: number of passages stored.
-        first: seconds until each of three questions was answered; absent when it was not before the run ended.
+        first: seconds until each of the watched questions was answered, in that order; fewer when some never were.
         words: what the run that made everything searchable by words cost.
         questions: how many of the pile's questions were asked.
         found: the share of them answered in the first five, by words alone.
@@ -53,7 +57,7 @@ class Minute:
 
     pile: Pile
     passages: int
-    first: dict[str, float]
+    first: list[float]
     words: Cost
     questions: int
     found: float
@@ -93,9 +97,9 @@ class Watch:
         answered: seconds from the beginning to each useful answer.
     """
 
-    def __init__(self, home: Path, questions: dict[str, Question]) -> None:
-        self.answered: dict[str, float] = {}
-        self._left = dict(questions)
+    def __init__(self, home: Path, questions: list[Question]) -> None:
+        self.answered: list[float] = []
+        self._left = list(questions)
         self._home = home
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask, daemon=True)
@@ -115,11 +119,11 @@ class Watch:
             server.handshake()
             while self._left:
                 over = self._over.is_set()
-                for name, question in list(self._left.items()):
+                for question in list(self._left):
                     text, failed = server.attempt("recall", query=question.plain, k=TOP)
-                    if not failed and answers(text, question):
-                        self.answered[name] = time.perf_counter() - self._began
-                        del self._left[name]
+                    if not failed and any(hit.session == question.session_id for hit in hits(text)):
+                        self.answered.append(time.perf_counter() - self._began)
+                        self._left.remove(question)
                 if over:  # one more round was asked after the run had ended
                     return
                 self._over.wait(PAUSE)
@@ -130,8 +134,9 @@ def answers(text: str, question: Question) -> bool:
     return any(hit.session == question.session_id and question.answer in hit.text for hit in hits(text))
 
 
-def _watched(questions: list[Question]) -> dict[str, Question]:
-    return {"oldest": questions[0], "middle": questions[len(questions) // 2], "newest": questions[-1]}
+def _watched(questions: list[Question]) -> list[Question]:
+    """Questions about sessions spread evenly over time, the oldest and the newest among them."""
+    return [questions[round(place * (len(questions) - 1) / (WATCHED - 1))] for place in range(WATCHED)]
 
 
 def _asked(home: Path, questions: list[Question]) -> tuple[float, dict[str, float]]:
@@ -162,13 +167,13 @@ def _status(home: Path) -> dict[str, Any]:
 def table(made: list[Minute]) -> Table:
     """The table of some piles."""
     columns = [
-        "sessions", "MB", "passages", "first useful recall", "newest found", "words searchable", "CPU, all processes",
+        "sessions", "MB", "passages", "first useful recall", "most useful", "words searchable", "CPU, all processes",
         "peak memory", "answer in top 5, words", "warm p50 / p95, words", "embedded", "embedding", "top 5, embedded",
     ]  # fmt: skip
     rows = []
     for one in made:
-        soonest = min(one.first.values(), default=None)
-        newest = one.first.get("newest")
+        soonest = one.first[0] if one.first else None
+        most = one.first[MOST - 1] if len(one.first) >= MOST else None
         vectors = one.vectors
         rate = f"{vectors.wall:,.0f} s, CPU {vectors.cpu:,.0f} s" if vectors else "not run"
         rows.append(
@@ -177,7 +182,7 @@ def table(made: list[Minute]) -> Table:
                 f"{one.pile.size / 1e6:,.0f}",
                 f"{one.passages:,}",
                 "not found" if soonest is None else f"{soonest:.1f} s",
-                "not found" if newest is None else f"{newest:.1f} s",
+                "not found" if most is None else f"{most:.1f} s",
                 f"{one.words.wall:.1f} s",
                 f"{one.words.cpu:.0f} s",
                 f"{one.words.peak / 1e6:,.0f} MB",
@@ -209,10 +214,11 @@ def table(made: list[Minute]) -> Table:
         "each from an empty FUNES_HOME, both secret scanners on; traces in the page cache."
     )
     first = (
-        "First useful recall: seconds from the start of the process until one of three questions (about the oldest, a "
-        f"middle and the newest session, in the session's own words) has its answer among the first {TOP} hits of a "
-        "running `funes mcp` server, which searches by words and was asked three times a second; that server's CPU "
-        "time is not in the table. Newest found: until the newest session's was answered; traces are read oldest first."
+        f"First useful recall: seconds from the start of the process until one of {WATCHED} questions (about the "
+        "oldest, the newest and sessions between, in the sessions' own words) has a passage of its session among the "
+        f"first {TOP} hits of a running `funes mcp` server, which searches by words and was asked about twice a "
+        f"second; that server's CPU time is not in the table. Most useful: until {MOST} of them had. Traces are read "
+        "oldest first."
     )
     asked = (
         f"Answers: {', '.join(str(one.questions) for one in made)} questions in other words than the sessions', about "

@@ -27,10 +27,8 @@ def test_what_was_not_measured_is_named_as_such() -> None:
     pile = Pile(Path(), 1000, 5_000_000, [QUESTION])
     words = Cost(12.3, 10, 200_000_000, "")
     latency = {"median": 0.1, "p95": 0.2, "least": 0.1, "most": 0.2, "n": 1}
-    none = Minute(pile, 16_000, {}, words, 1, 0.0, latency)
-    some = Minute(
-        pile, 16_000, {"oldest": 1.5, "newest": 9.0}, words, 1, 1.0, latency, Cost(60, 100, 1, ""), 16_000, 0.5
-    )
+    none = Minute(pile, 16_000, [], words, 1, 0.0, latency)
+    some = Minute(pile, 16_000, [1.5, 4.0, 9.0], words, 1, 1.0, latency, Cost(60, 100, 1, ""), 16_000, 0.5)
     first, second = table([none, some]).rows
     assert (first[3], first[4], first[11], first[12]) == ("not found", "not found", "not run", "")
     assert (second[3], second[4], second[11], second[12]) == ("1.5 s", "9.0 s", "60 s, CPU 100 s", "50 %")
