@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from funes.memory.remote.hub import HubClient
 from funes.memory.remote.snapshot import open_snapshot
 from funes.memory.uri import resolve
 from tests.support.hub_server import HubServer
-from tests.support.sharing import TOKEN, Machine, embed, rows_in, texts_of, turn_rows, vectors_in
+from tests.support.sharing import TOKEN, Machine, embed, reference, rows_in, texts_of, turn_rows, vectors_in
 from tests.support.small_memory import header
 
 REPO = "acme/decisions"
@@ -298,6 +299,29 @@ def test_a_curated_memory_gets_only_what_was_reviewed(hub, machines, run, monkey
     assert [row.session_id for row in rows_in(snapshot())] == ["a"]
     code, _, _ = run("push", REPO, "--sessions", "b")
     assert [row.session_id for row in rows_in(snapshot())] == ["a"]
+
+
+def test_sessions_that_the_ignore_file_names_stay_out(hub, machines, run):
+    one, _ = machines
+    (row,) = one.remember("a", ["said in both"], workdir="/work/customer", repo="acme/customer")
+    one.remember("below", ["by its sub-agent"], workdir="/elsewhere", repo="")
+    one.store([header("below", "", parent_id="a", kind="subagent")], vectors=False)
+    where = {"workdir": "/work/open", "repo": "acme/open"}
+    shared = replace(reference(row, "b", 0), **where)
+    one.store([shared, *turn_rows("b", 1, "only in the open one", **where)])
+    (one.home / "ignore").write_text("/work/customer\n")
+    shown = run("status", REPO)[1]
+    assert "not published: 2 passages; " in shown
+    code, out, _ = run("push", REPO)
+    assert code == 0
+    assert "not published: 2 sessions that the ignore file names; `funes forget --ignored` removes them" in out
+    assert [(row.session_id, row.text) for row in rows_in(snapshot())] == [
+        ("b", "said in both"),
+        ("b", "only in the open one"),
+    ]
+    assert json.loads(run("push", REPO, "--sessions", "a", "--json")[1])["ignored"] == 1
+    (one.home / "ignore").write_text("!\n")
+    assert run("push", REPO)[0] == 1
 
 
 def test_status_tells_what_a_first_push_would_do(hub, machines, run):

@@ -12,6 +12,7 @@ import pytest
 from funes.errors import CorruptMemoryError, FunesError, NoMemoryError
 from funes.memory.filters import Filter
 from funes.memory.handle import TableHandle
+from funes.memory.lance import written
 from funes.memory.reader import MemoryReader
 from funes.memory.schema import CHUNKS, chunks_to_table
 from funes.memory.store import MemoryWriter
@@ -245,3 +246,14 @@ def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch
     with pytest.raises(FunesError, match="No locks available") as info:
         lock.WriterLock(tmp_path).acquire()
     sentence(info.value)
+
+
+def test_a_sentence_does_not_name_lines_of_lance(tmp_path):
+    def full():
+        raise OSError(
+            "LanceError(IO): No space left on device (os error 28), /home/x/lance/src/writer/structural.rs:190:9"
+        )
+
+    with pytest.raises(FunesError) as caught:
+        written(tmp_path, full)
+    assert "(LanceError(IO): No space left on device (os error 28));" in caught.value.message

@@ -64,6 +64,7 @@ class PushReport:
         repo: the repository that the destination is curated for, empty when it is not curated.
         reviewed: sessions that curation lets go there.
         asked: whether somebody was asked, and agreed.
+        ignored: sessions that were left out because the ignore file names them.
     """
 
     label: str
@@ -75,6 +76,7 @@ class PushReport:
     repo: str = ""
     reviewed: int = 0
     asked: bool = False
+    ignored: int = 0
 
     @property
     def exit_code(self) -> int:
@@ -155,6 +157,7 @@ class _Push:
 
     def run(self, place: MemoryPlace, work: Path) -> PushReport:
         from funes.commands.curation import publishable
+        from funes.commands.publishing.kept_out import kept_out
         from funes.memory.remote.publish import publish
         from funes.memory.remote.source import Source
         from funes.models.pinned import VECTORS_ID
@@ -166,16 +169,20 @@ class _Push:
         sessions = self._named_sessions()
         if selection is not None:
             sessions = selection.sessions if sessions is None else sessions & selection.sessions
+        known = frozenset(catalogue.sessions)
+        ignored = kept_out() & (known if sessions is None else sessions)
+        if ignored:
+            sessions = (known if sessions is None else sessions) - ignored
         self.offered = catalogue.offer(sessions, words=self.options.words)
         self.target = open_target(self.label, place, work, self._tell)
         done = publish(self.target, self.source, self._choose, compact=self.options.compact)
         held = self._verdict.held if self._verdict else []
-        known = self._known()
+        published = self._known()
         self.state.local = [] if self.options.sessions else self.source.versions
-        self.ledger.succeed(self.state, done.version, known, catalogue.passages_among(known), held)
+        self.ledger.succeed(self.state, done.version, published, catalogue.passages_among(published), held)
         all_held = bool(self._missing and held and not self._left and not done.rows)
         report = PushReport(self.label, done, held, all_held, len(self._sessions))
-        report.asked = self._asked
+        report.asked, report.ignored = self._asked, len(ignored)
         report.waiting = len(catalogue.offer(sessions, words=True)) - len(self.offered)
         if selection is not None:
             report.repo, report.reviewed = selection.repo, len(selection.sessions)

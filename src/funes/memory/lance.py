@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, TypeVar
 from funes.errors import CorruptMemoryError, FunesError
 
 T = TypeVar("T")
+
+_SOURCE_LINE = re.compile(r",? *[^\s,()]*\.rs:\d+:\d+")
 
 
 def lance_module() -> Any:
@@ -99,5 +102,7 @@ def corrupt(folder: Path, error: BaseException | None = None) -> CorruptMemoryEr
 
 
 def _detail(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Lance names the line of its own source that noticed.
+    text = _SOURCE_LINE.sub("", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f" ({lines[0][:160].rstrip('.')})" if lines else ""

@@ -34,6 +34,11 @@ def push_text(report: PushReport) -> str:
             f"not published: {report.waiting:,} passages that have no vector yet; `funes index` makes vectors, "
             "--words publishes without"
         )
+    if report.ignored:
+        lines.append(
+            f"not published: {report.ignored:,} {_plural(report.ignored, 'session')} that the ignore file names; "
+            "`funes forget --ignored` removes them from the local memory"
+        )
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
@@ -65,6 +70,7 @@ def push_json(report: PushReport) -> dict[str, Any]:
         "held_back": [asdict(block) for block in report.held],
         "all_held_back": report.all_held,
         "waiting": report.waiting,
+        "ignored": report.ignored,
         "curated_for": report.repo or None,
     }
 

@@ -51,6 +51,7 @@ def look(memory: str) -> Standing | None:
     """
     from funes.commands.curation import publishable
     from funes.commands.publishing.gate import Gate
+    from funes.commands.publishing.kept_out import kept_out
     from funes.memory.remote.merge import Holdings
     from funes.memory.remote.source import Source
     from funes.models.pinned import VECTORS_ID
@@ -65,6 +66,8 @@ def look(memory: str) -> Standing | None:
             source = Source(memory_folder(), work, VECTORS_ID)
             selection = publishable(label)
             sessions = None if selection is None else selection.sessions
+            if ignored := kept_out():
+                sessions = (frozenset(source.catalogue.sessions) if sessions is None else sessions) - ignored
             offered = source.catalogue.offer(sessions, words=state.words)
             missing = source.catalogue.lacking(offered, Holdings(rows=ledger.published()))
             missing.vectors = missing.vectors[:0]
