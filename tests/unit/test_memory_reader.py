@@ -256,6 +256,12 @@ def test_of_very_many_copies_the_latest_are_found(tmp_path: Path, monkeypatch: p
     assert sorted(dict(reader.words("pebble", Filter(repo="acme/fork"), 9))) == ["p2", "p3"]
 
 
+def test_texts_are_those_of_the_rows_wherever_they_are_stored(reader: MemoryReader) -> None:
+    ids = [chunk.id for session in (PARSER, CACHE, HELPER) for chunk in reader.session_chunks(session)]
+    assert reader.texts([*ids, "unknown"]) == {one: chunk.text for one, chunk in reader.rows(ids).items()}
+    assert reader.texts([]) == {}
+
+
 def test_a_session_reads_in_order_with_its_copies(reader: MemoryReader) -> None:
     chunks = reader.session_chunks(CACHE)
     assert [chunk.seq for chunk in chunks] == [0, 1, 2]

