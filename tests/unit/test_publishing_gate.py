@@ -16,6 +16,7 @@ from funes.memory.remote.merge import Holdings
 from funes.memory.remote.source import Source
 from funes.models.pinned import VECTORS_ID
 from funes.secrets import EngineError, Redactor, kingfisher
+from funes.ui.sharing_text import held_lines
 from tests.support.sharing import TOKEN, Machine, reference, turn_rows
 from tests.support.small_memory import header
 
@@ -133,6 +134,16 @@ def test_a_session_whose_id_is_a_credential_is_held_back_without_showing_it(mach
     ]
     assert TOKEN not in repr(verdict.held)
     assert left == []
+
+
+def test_the_remedy_is_one_that_works():
+    def remedies(*rules):
+        lines = held_lines([{"session": "a", "turn": "t", "type": "text", "rules": dict.fromkeys(rules, 1)}])
+        return [line.partition(" ")[0] for line in lines[2:]]
+
+    assert remedies("github-token") == remedies("branch: github-token") == ["`funes"]
+    assert remedies("source_path: github-token") == ["ids"]
+    assert remedies("github-token", "session_id: github-token") == ["`funes", "ids"]
 
 
 def test_a_marker_of_an_earlier_redaction_is_clean(machine, tmp_path):

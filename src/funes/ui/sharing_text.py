@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from funes.ui.views import Standing
 
 HELD_SHOWN = 10
+LEFT_BY_SCRUB = frozenset(("source_path", "session_id", "turn_uuid", "parent_uuid", "origin", "harness", "role"))
+"""Columns in which a credential stays, since sessions are found by them."""
 
 
 def push_text(report: PushReport) -> str:
@@ -95,7 +97,13 @@ def held_lines(held: Sequence[HeldBack] | Sequence[Mapping[str, Any]], total: in
         lines.append(f"{where}, {block['type']}: {counts(block['rules'])}")
     if count > HELD_SHOWN:
         lines.append(f"and {count - HELD_SHOWN:,} more")
-    lines.append("`funes scrub` takes them out of the local memory; then the rest of the block can be published")
+    left = {rule for rule in rules if rule.partition(": ")[0] in LEFT_BY_SCRUB}
+    if rules.keys() - left:
+        lines.append("`funes scrub` takes them out of the local memory; then the rest of the block can be published")
+    if left:
+        lines.append(
+            "ids and paths of traces are not changed by scrub: rename that trace, forget its session, index it again"
+        )
     return lines
 
 
