@@ -1,10 +1,15 @@
-"""What holds for every test: none reaches the real Hub, or uses the token of whoever runs them."""
+"""What holds for every test: none reaches the real Hub, or uses the token of whoever runs them; none asserts a time."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says something about the machine.
+settings.register_profile("funes", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("funes")
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 NOWHERE = "http://127.0.0.1:9"
