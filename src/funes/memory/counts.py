@@ -1,4 +1,4 @@
-"""How many passages contain each word piece: the weights of late interaction.
+"""How many passages of prose contain each word piece: the weights of late interaction.
 
 Counting a whole memory takes a second at a hundred thousand passages, so the counts are kept in a file beside the
 tables. They are a statistic: slightly old ones do no harm, and they are counted again when the file is missing.
@@ -15,12 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from funes.memory.schema import PROSE, quoted_list
+
 if TYPE_CHECKING:
     from funes.memory.backing import Backing
     from funes.memory.handle import TableHandle
 
 VOCABULARY = 30_522
 FILE = "piece-counts.npy"
+FORMAT = 2
+"""Of the file; one with another number at its end is made again."""
+
+COUNTED = f"block_type IN ({quoted_list(PROSE)}) AND codes IS NOT NULL"
+"""Rows that count. Tool calls are full of names and paths, which would make the words that matter in prose common."""
 
 
 @dataclass(slots=True)
@@ -28,7 +35,7 @@ class PieceCounts:
     """Document frequencies.
 
     Attributes:
-        frequencies: `(30522,)` int64, number of passages that contain the word piece.
+        frequencies: `(30522,)` int64, number of passages of prose that contain the word piece.
         rows: number of passages counted.
         version: the version of the vectors table that was counted, 0 when not known.
     """
@@ -52,7 +59,7 @@ class PieceCounts:
         target = folder / FILE
         temporary = folder / f".{FILE}.{os.getpid()}"
         with temporary.open("wb") as stream:
-            np.save(stream, np.append(self.frequencies, [self.rows, self.version]))
+            np.save(stream, np.append(self.frequencies, [self.rows, self.version, FORMAT]))
         temporary.replace(target)
 
     @classmethod
@@ -70,9 +77,9 @@ class PieceCounts:
             values = np.load(io.BytesIO(content), allow_pickle=False)
         except (ValueError, EOFError):
             return None
-        if values.shape != (VOCABULARY + 2,) or values.dtype != np.int64:
+        if values.shape != (VOCABULARY + 3,) or values.dtype != np.int64 or values[-1] != FORMAT:
             return None
-        return cls(values[:-2], int(values[-2]), int(values[-1]))
+        return cls(values[:-3], int(values[-3]), int(values[-2]))
 
 
 def count_pieces(place: Path | Backing, vectors: TableHandle | None) -> PieceCounts:
@@ -87,11 +94,11 @@ def count_pieces(place: Path | Backing, vectors: TableHandle | None) -> PieceCou
     kept = PieceCounts.load(place) if isinstance(place, Path) else place.counts()
     if kept is not None and kept.version == vectors.version:
         return kept
-    coded = vectors.attempt(lambda: int(vectors.dataset.count_rows("codes IS NOT NULL")))
+    coded = vectors.attempt(lambda: int(vectors.dataset.count_rows(COUNTED)))
     if kept is not None and 0.9 * coded <= kept.rows <= 1.1 * coded:
         return kept
     counts = PieceCounts.empty()
-    rows = vectors.scan(["pieces"], "codes IS NOT NULL AND pieces IS NOT NULL")
+    rows = vectors.scan(["pieces"], f"{COUNTED} AND pieces IS NOT NULL")
     for pieces in rows.column("pieces").to_pylist():
         counts.add(np.frombuffer(pieces, "<u2"))
     return counts

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from funes.memory.counts import PieceCounts
+from funes.memory.counts import COUNTED, PieceCounts
 from funes.memory.identity import newest_version
 from funes.memory.lance import guarded, lance_module, written
 from funes.memory.lock import VECTORS_LOCK, WAIT_SECONDS, WriterLock
@@ -24,6 +24,7 @@ from funes.memory.schema import (
     CHUNKS,
     DIMENSIONS,
     FILTER_COLUMNS,
+    PROSE,
     REFERENCE,
     SESSION_TYPE,
     VECTORS,
@@ -135,8 +136,9 @@ class VectorWriter:
         """
         table = self._table(passages, dense, codes, pieces)
         written(self.folder, lambda: self._append(table))
-        for row_codes, row_pieces in zip(codes, pieces, strict=True):
-            if row_codes is not None:
+        kinds = passages.column("block_type").to_pylist()
+        for kind, row_codes, row_pieces in zip(kinds, codes, pieces, strict=True):
+            if kind in PROSE and row_codes is not None:
                 self._counts.add(row_pieces)
         self._save_counts()
 
@@ -158,7 +160,7 @@ class VectorWriter:
             kept = PieceCounts.load(self.folder)
             if kept is None or kept.version != int(self._vectors.version):
                 # A killed writer, or other maintenance: counting the rows takes a tenth of a second, reading them more.
-                coded = self._vectors.count_rows("codes IS NOT NULL")
+                coded = self._vectors.count_rows(COUNTED)
                 kept = kept if kept is not None and kept.rows == coded else self._recount()
             self._counts = kept
 
@@ -168,7 +170,7 @@ class VectorWriter:
 
     def _recount(self) -> PieceCounts:
         counts = PieceCounts.empty()
-        rows = self._vectors.scanner(columns=["pieces"], filter="codes IS NOT NULL").to_table()
+        rows = self._vectors.scanner(columns=["pieces"], filter=COUNTED).to_table()
         for pieces in rows.column("pieces").to_pylist():
             counts.add(np.frombuffer(pieces, "<u2"))
         return counts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from funes.memory.counts import PieceCounts
+from funes.memory.counts import COUNTED, PieceCounts
 from funes.memory.identity import FORMAT
 from funes.memory.remote.merge import Holdings, Missing
 from funes.memory.remote.source import Source
@@ -68,12 +68,12 @@ def refresh_counts(tables: Tables, folder: Path) -> bool:
     """
     if tables.vectors is None:
         return False
-    coded = int(tables.vectors.count_rows("codes IS NOT NULL"))
+    coded = int(tables.vectors.count_rows(COUNTED))
     kept = PieceCounts.load(folder)
     if kept is not None and 0.95 * coded <= kept.rows <= 1.05 * coded:
         return False
     counts = PieceCounts.empty()
-    scanner = tables.vectors.scanner(columns=["pieces"], filter="codes IS NOT NULL AND pieces IS NOT NULL")
+    scanner = tables.vectors.scanner(columns=["pieces"], filter=f"{COUNTED} AND pieces IS NOT NULL")
     for batch in scanner.to_batches():
         for pieces in batch.column("pieces").to_pylist():
             counts.add(np.frombuffer(pieces, "<u2"))
