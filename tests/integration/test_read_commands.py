@@ -254,8 +254,9 @@ def test_recall_filters_combine(run):
     assert found() == {PARSER, CACHE, HELPER}
     assert found("--harness", "codex") == {CACHE}
     assert found("--harness", "claude", "--repo", "web") == {HELPER}
-    assert found("--branch", "fix/cache") == {CACHE}
-    assert found("--workdir", "/home/dev/web") == {CACHE}
+    assert found("--harness", "codex", "--repo", "web") == {CACHE, PARSER}  # a passage of CACHE that PARSER stores
+    assert found("--branch", "fix/cache") == {CACHE, PARSER}
+    assert found("--workdir", "/home/dev/web") == {CACHE, PARSER}
     assert PARSER in found("--session", PARSER[:8])
     assert found("--role", "user", "--harness", "codex", "--until", "2026-05-02T10:11:30Z") == {CACHE}
     assert found("--type", "thinking") == {PARSER}

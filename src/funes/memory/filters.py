@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from funes.memory.dialect import FIRST_HARNESS, NATIVE, Dialect
 from funes.memory.schema import SESSION_TYPE, quoted, quoted_list
 
-_PLACE = ("repo", "branch", "workdir", "session_id")
+_PLACE = ("repo", "branch", "workdir", "session_id", "harness")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,12 @@ class Filter:
 
     @property
     def place(self) -> Filter:
-        """The conditions that a session meets, whichever of the passages it contains it stores itself."""
-        return Filter(repo=self.repo, branch=self.branch, workdir=self.workdir, session=self.session)
+        """The conditions that a session meets, whichever of the passages it contains it stores itself.
+
+        Which agent it belongs to is one of them, but alone it names no place.
+        """
+        place = Filter(repo=self.repo, branch=self.branch, workdir=self.workdir, session=self.session)
+        return place if place == Filter() else replace(place, harnesses=self.harnesses)
 
     def sql(self, dialect: Dialect = NATIVE, among: Sequence[str] | None = None) -> str | None:
         """Render the conditions as an SQL expression over the filter columns, None when nothing is restricted.
@@ -65,7 +69,7 @@ class Filter:
                 del conditions[column]
             conditions["id"] = f"id IN ({quoted_list(among)})"
         if "harness" in dialect.lacking and FIRST_HARNESS in self.harnesses:
-            del conditions["harness"]
+            conditions.pop("harness", None)
         wanted = {column: condition for column, condition in conditions.items() if condition}
         if not dialect.lacking.isdisjoint(wanted):
             return "false"
