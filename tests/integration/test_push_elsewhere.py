@@ -20,27 +20,10 @@ from funes.memory.remote.stores import storage_options
 from funes.memory.remote.tables import Tables
 from funes.memory.schema import CHUNKS, VECTORS, table_to_chunks
 from tests.support.push_process import expected
-from tests.support.sharing import TOKEN, Machine, environment, rows_in, texts_of, vectors_in
+from tests.support.sharing import TOKEN, environment, rows_in, texts_of, vectors_in
 
 CHECKOUT = Path(__file__).parents[2]
 ROUNDS = 3
-
-
-@pytest.fixture
-def machines(tmp_path, monkeypatch):
-    one, two = Machine(tmp_path, "one"), Machine(tmp_path, "two")
-    one.use(monkeypatch)
-    return one, two
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -6,46 +6,15 @@ import hashlib
 import json
 from dataclasses import replace
 
-import pytest
-
-from funes.__main__ import main
 from funes.memory.reader import MemoryReader
 from funes.memory.remote.card import BEGIN
 from funes.memory.remote.hub import HubClient
 from funes.memory.remote.snapshot import open_snapshot
 from funes.memory.uri import resolve
-from tests.support.hub_server import HubServer
-from tests.support.sharing import TOKEN, Machine, embed, reference, rows_in, texts_of, turn_rows, vectors_in
+from tests.support.sharing import TOKEN, embed, reference, rows_in, texts_of, turn_rows, vectors_in
 from tests.support.small_memory import header
 
 REPO = "acme/decisions"
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    with HubServer(tmp_path / "hub") as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        monkeypatch.setenv("HF_TOKEN", server.token)
-        monkeypatch.setattr("funes.memory.remote.publish._FIRST_PAUSE", 0.001)
-        yield server
-
-
-@pytest.fixture
-def machines(tmp_path, monkeypatch):
-    """Two machines; the first is in use."""
-    one, two = Machine(tmp_path, "one"), Machine(tmp_path, "two")
-    one.use(monkeypatch)
-    return one, two
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def files(hub):

@@ -1,0 +1,36 @@
+"""Fixtures of the tests about sharing: a Hub, two machines, the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from funes.__main__ import main
+from tests.support.hub_server import HubServer
+from tests.support.sharing import Machine
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with HubServer(tmp_path / "hub") as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setenv("HF_TOKEN", server.token)
+        monkeypatch.setattr("funes.memory.remote.publish._FIRST_PAUSE", 0.001)
+        yield server
+
+
+@pytest.fixture
+def machines(tmp_path, monkeypatch):
+    """Two machines; the first is in use."""
+    one, two = Machine(tmp_path, "one"), Machine(tmp_path, "two")
+    one.use(monkeypatch)
+    return one, two
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
