@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from funes.__main__ import main
 from funes.memory.lock import WriterLock
 from funes.memory.reader import MemoryReader
 from funes.memory.remote.store_target import StoreTarget
-from funes.memory.remote.stores import storage_options
+from funes.memory.remote.stores import is_overtaken, storage_options
 from funes.memory.remote.tables import Tables
 from funes.memory.schema import CHUNKS, VECTORS, table_to_chunks
 from tests.support.push_process import expected
@@ -147,6 +148,56 @@ def test_what_two_writers_added_at_the_same_time_is_there_once(store, machines, 
         ("b", "said on both machines"),
     ]
     assert len(vectors) == 3
+
+
+def test_a_table_made_by_two_at_the_same_moment_is_made_once(tmp_path):
+    for number in range(12):
+        location = str(tmp_path / str(number))
+        gate, made, refused = threading.Barrier(6), [], []
+
+        def make(location=location, gate=gate, made=made, refused=refused):
+            tables = Tables("test", location, [], store=True)
+            gate.wait()
+            try:
+                tables.append_rows(iter([]))
+                made.append(tables)
+            except OSError as error:
+                refused.append(error)
+
+        threads = [threading.Thread(target=make) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == 1
+        assert len(refused) == 5
+        assert all(is_overtaken(error) for error in refused)
+        table = made[0].chunks
+        changes = [type(table.read_transaction(version + 1).operation).__name__ for version in range(table.version)]
+        assert (changes[0], changes.count("Overwrite")) == ("Overwrite", 1)
+
+
+def test_a_first_push_that_another_overtakes_is_made_again(store, machines, run, monkeypatch):
+    one, two = machines
+    one.remember("a", ["of one"])
+    two.remember("b", ["of two"])
+    look = StoreTarget.look
+    seen = []
+
+    def overtaken(self):
+        tables = look(self)
+        if not seen:
+            seen.append(True)
+            two.use(monkeypatch)
+            assert main(["push", store.url, "--yes"]) == 0
+            one.use(monkeypatch)
+        return tables
+
+    monkeypatch.setattr(StoreTarget, "look", overtaken)
+    assert run("push", store.url, "--yes")[0] == 0
+    rows, vectors = stored(store)
+    assert sorted(row.text for row in rows) == ["of one", "of two"]
+    assert len(vectors) == 2
 
 
 def test_what_a_killed_writer_left_twice_is_cleared_up_by_the_next(store, machines, run):

@@ -24,7 +24,7 @@ from funes.memory.remote.merge import Holdings, Missing
 from funes.memory.remote.publish import Publication, Told
 from funes.memory.remote.source import Source
 from funes.memory.remote.staging import TABLES
-from funes.memory.remote.stores import storage_options, store_fault
+from funes.memory.remote.stores import is_overtaken, storage_options, store_fault
 from funes.memory.remote.tables import Tables
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class StoreTarget:
         except BaseException as error:
             if not is_lance_fault(error):
                 raise
-            if "conflict" not in str(error).lower():
+            if not is_overtaken(error):
                 raise store_fault(error, self.url) from error
 
     def _open(self) -> Tables:
@@ -148,6 +148,6 @@ class StoreTarget:
         except BaseException as error:
             if not is_lance_fault(error):
                 raise
-            if "already exists" in str(error):
-                raise RemoteMovedError(f"{self.label} was made by somebody else meanwhile.") from error
+            if is_overtaken(error):
+                raise RemoteMovedError(f"{self.label} was changed by somebody else meanwhile.") from error
             raise store_fault(error, self.url) from error

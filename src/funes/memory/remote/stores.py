@@ -44,6 +44,13 @@ _DENIED = (
     "signaturedoesnotmatch",
     "authenticationfailed",
 )
+_OVERTAKEN = (
+    "already exists",
+    "/0.manifest was not found",
+    "incompatible transaction",
+    "commit conflict",
+    "concurrent writers",
+)
 _NO_ANSWER = ("error sending request", "timed out", "connection", "dns")
 
 
@@ -105,6 +112,12 @@ def store_fault(error: BaseException, url: str) -> FunesError:
     if any(sign in said for sign in _NO_ANSWER):
         return RemoteUnreachableError(f"The store of {url} cannot be reached; check the connection and its endpoint.")
     return CorruptMemoryError(f"The memory in {url} cannot be read: it is damaged, or was made by a newer version.")
+
+
+def is_overtaken(error: BaseException) -> bool:
+    """Whether Lance refused a change because somebody else committed one at the same time."""
+    said = str(error).lower()
+    return type(error).__name__ == "CommitConflictError" or any(sign in said for sign in _OVERTAKEN)
 
 
 class StoreBacking:

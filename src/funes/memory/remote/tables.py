@@ -87,9 +87,20 @@ class Tables:
         """
         held = self._read(self._holdings)
         if held.doubled and self.store:
-            self._read(self.remove_twice_stored)
+            self._read(self._clear_up)
             held = self._read(self._holdings)
         return held
+
+    def _clear_up(self) -> None:
+        from funes.memory.remote.stores import is_overtaken
+
+        try:
+            self.remove_twice_stored()
+        except BaseException as error:
+            # Whoever was quicker removes the same rows.
+            if not (is_lance_fault(error) and is_overtaken(error)):
+                raise
+            self.reopen()
 
     def _holdings(self) -> Holdings:
         if self.chunks is None:
@@ -196,11 +207,17 @@ class Tables:
         self.vectors = self._open(VECTORS) if self.vectors is not None else None
 
     def _create(self, name: str, schema: pa.Schema) -> Any:
-        return lance_module().write_dataset(
-            schema.empty_table(),
+        """Make an empty table; a table that somebody else makes at the same moment is a fault, and stays.
+
+        It is committed as the change that follows version 0, because a table written with `mode="create"` replaces
+        one that appears between Lance's look and its commit, with all rows in it.
+        """
+        lance = lance_module()
+        return lance.LanceDataset.commit(
             self.path(name),
-            mode="create",
-            data_storage_version="stable",
+            lance.LanceOperation.Overwrite(schema, []),
+            read_version=0,
+            max_retries=0,
             enable_stable_row_ids=True,
             **self._options(),
         )
