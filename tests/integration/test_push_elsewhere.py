@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,24 +152,21 @@ def test_what_two_writers_added_at_the_same_time_is_there_once(store, machines, 
 
 
 def test_a_table_made_by_two_at_the_same_moment_is_made_once(tmp_path):
+    def make(location, gate):
+        tables = Tables("test", location, [], store=True)
+        gate.wait()
+        try:
+            tables.append_rows(iter([]))
+        except OSError as error:
+            return error
+        return tables
+
     for number in range(12):
         location = str(tmp_path / str(number))
-        gate, made, refused = threading.Barrier(6), [], []
-
-        def make(location=location, gate=gate, made=made, refused=refused):
-            tables = Tables("test", location, [], store=True)
-            gate.wait()
-            try:
-                tables.append_rows(iter([]))
-                made.append(tables)
-            except OSError as error:
-                refused.append(error)
-
-        threads = [threading.Thread(target=make) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(6) as pool:
+            results = list(pool.map(make, [location] * 6, [threading.Barrier(6)] * 6))
+        made = [result for result in results if isinstance(result, Tables)]
+        refused = [result for result in results if isinstance(result, OSError)]
         assert len(made) == 1
         assert len(refused) == 5
         assert all(is_overtaken(error) for error in refused)
