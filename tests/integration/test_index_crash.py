@@ -20,7 +20,7 @@ from funes.memory.reader import MemoryReader
 from funes.memory.schema import CHUNKS, VECTORS
 from funes.memory.store import MemoryWriter
 from tests.support.claude_sessions import ClaudeSession, talk
-from tests.support.index_process import HOLD, kill, outcome, start, wait_for
+from tests.support.index_process import EMBEDDED, ENCODING, STORED, hold, kill, outcome, release, start, wait_for
 
 SESSIONS = 6
 
@@ -117,22 +117,23 @@ def test_killed_while_storing_vectors(projects: Path, expected: dict[str, list[A
     assert sum(encoded.values()) - len(encoded) <= 7 * 20
 
 
-def test_workers_of_a_killed_run_end(projects: Path, tmp_path: Path) -> None:
+def test_workers_of_a_killed_run_end(tmp_path: Path) -> None:
     if not Path("/proc/self/stat").exists():
         pytest.skip("needs /proc")
-    process = start(projects, tmp_path, processes=True, pause=0.2)
-    assert wait_for(process, "read")
+    for number in range(4):
+        # More than a pipe holds, so that no worker is done while the run stays where it is.
+        ClaudeSession(tmp_path / "projects", f"s{number}").tool("Read", {}, f"{number} a line of a long log\n" * 20_000)
+    hold(tmp_path, STORED)
+    process = start(tmp_path / "projects", tmp_path, processes=True)
     children: list[int] = []
-    for _ in range(100):
+    while not children:
+        assert process.poll() is None
         children = [
             int(stat.name) for stat in Path("/proc").iterdir() if stat.name.isdigit() and parent_of(stat) == process.pid
         ]
-        if len(children) >= 2:
-            break
-        time.sleep(0.05)
-    assert children
+        time.sleep(0.02)
     kill(process)
-    for _ in range(600):
+    for _ in range(6000):
         alive = [child for child in children if parent_of(Path(f"/proc/{child}")) is not None]
         if not alive:
             break
@@ -154,12 +155,15 @@ def parent_of(process: Path) -> int | None:
 def test_interrupted_runs_say_what_they_did(
     projects: Path, expected: dict[str, list[Any]], tmp_path: Path, phase: str, number: signal.Signals
 ) -> None:
-    process = start(projects, tmp_path, processes=phase == "read", pause=0.3)
+    hold(tmp_path, STORED if phase == "read" else EMBEDDED)
+    process = start(projects, tmp_path, processes=phase == "read")
     assert wait_for(process, phase)
     table = CHUNKS if phase == "read" else VECTORS
     while not newest_version(tmp_path / "memory", table):
+        assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(number)
+    release(tmp_path)
     report = outcome(process)
     assert report["interrupted"] is True
     assert process.returncode == 130
@@ -172,9 +176,11 @@ def test_interrupted_runs_say_what_they_did(
 
 
 def test_the_second_writer_is_told_who_writes_and_readers_go_on(projects: Path, tmp_path: Path) -> None:
-    process = start(projects, tmp_path, pause=0.4)
+    hold(tmp_path, STORED)
+    process = start(projects, tmp_path)
     assert wait_for(process, "read")
     while not (newest_version(tmp_path / "memory") and MemoryReader.open(str(tmp_path)).sessions()):
+        assert process.poll() is None
         time.sleep(0.02)
     with pytest.raises(LockedError, match=str(process.pid)), WriterLock(tmp_path / "memory", wait=0):
         pass
@@ -185,7 +191,7 @@ def test_the_second_writer_is_told_who_writes_and_readers_go_on(projects: Path, 
 
 
 def test_new_text_is_stored_while_another_process_computes_vectors(projects: Path, tmp_path: Path) -> None:
-    (tmp_path / HOLD).touch()
+    hold(tmp_path, ENCODING)
     process = start(projects, tmp_path)
     assert wait_for(process, "vectors")
     extra = tmp_path / "extra" / "projects"
@@ -196,7 +202,7 @@ def test_new_text_is_stored_while_another_process_computes_vectors(projects: Pat
     assert report["stored"] == 1
     assert "computing vectors" in str(report["notes"])
     assert MemoryReader.open(str(tmp_path)).words("quokka", Filter(), 1)
-    (tmp_path / HOLD).unlink()
+    release(tmp_path)
     assert outcome(process)["waiting"] == 0  # the passage got its vector from the process that was at it
 
 

@@ -19,12 +19,23 @@ import numpy as np
 
 from funes.commands import index as command
 from funes.commands.indexing import pool, reading, vectors, words
+from funes.memory.identity import newest_version
+from funes.memory.schema import VECTORS
 from funes.models import encoder
 from funes.models.codes import BYTES
 from funes.secrets import Redaction
 
 HOLD = "hold"
-"""Name of a file in the home during whose existence no text is encoded."""
+"""Name of a file in the home during whose existence the run stays at the point that the file names."""
+
+STORED = "stored"
+"""The point after a part of the words was stored."""
+
+ENCODING = "encoding"
+"""The point before a text is encoded."""
+
+EMBEDDED = "embedded"
+"""The point before a text is encoded, once there are vectors in the memory."""
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -44,8 +55,10 @@ class FakeEncoder:
             with self.log.open("a") as stream:
                 stream.writelines(digest.hex() + "\n" for digest in digests)
         time.sleep(self.pause)
-        while self.log is not None and (self.log.parent / HOLD).exists():
-            time.sleep(0.02)
+        if self.log is not None:
+            stay(self.log.parent, ENCODING)
+            if newest_version(self.log.parent / "memory", VECTORS):
+                stay(self.log.parent, EMBEDDED)
         dense = np.array([np.frombuffer(digest * 12, np.uint8) for digest in digests], np.float32) - 127.5
         dense /= np.linalg.norm(dense, axis=1, keepdims=True)
         codes = [np.frombuffer(digest * 2, np.uint8)[:BYTES].reshape(1, BYTES) for digest in digests]
@@ -67,6 +80,27 @@ class PhaseMarks(command.NoProgress):
 
     def start(self, phase: str, total: int) -> None:
         print(phase, flush=True)
+
+
+def hold(home: Path, point: str) -> None:
+    """Have the run of a home stay at a point until `release`."""
+    (home / HOLD).write_text(point)
+
+
+def release(home: Path) -> None:
+    """Let the run of a home go on."""
+    (home / HOLD).unlink()
+
+
+def stay(home: Path, point: str) -> None:
+    """Wait, when the run is to stay at this point."""
+    while True:
+        try:
+            if (home / HOLD).read_text() != point:
+                return
+        except FileNotFoundError:
+            return
+        time.sleep(0.02)
 
 
 def start(path: Path, home: Path, *, processes: bool = False, pause: float = 0.0) -> subprocess.Popen[str]:
@@ -128,6 +162,7 @@ def main() -> None:
     def slow_flush(self: words.WordsPhase) -> None:
         flush(self)
         time.sleep(pause)
+        stay(Path(os.environ["FUNES_HOME"]), STORED)
 
     words.WordsPhase.flush = slow_flush  # type: ignore[method-assign]
     report = command.run_index(command.IndexOptions(path=Path(sys.argv[1])), PhaseMarks())
