@@ -120,7 +120,7 @@ class Remembered:
         methods: names of those methods; their results are not changed by whoever gets them.
     """
 
-    READER = ("words", "nearest", "codes", "rows", "outlines")
+    READER = ("words", "nearest", "codes", "pieces", "passages", "texts", "rows")
     ENCODER = ("encode_query",)
 
     def __init__(self, real: object, methods: Sequence[str]) -> None:

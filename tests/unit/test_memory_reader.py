@@ -166,16 +166,14 @@ def test_nearest_within_a_session_finds_its_copies(reader: MemoryReader) -> None
 
 def test_codes_and_pieces(reader: MemoryReader) -> None:
     every = [identifier for identifier, _ in reader.nearest(unit(1), Filter(), 100)]
-    codes = reader.codes([*every, "no such id"])
-    assert set(codes) == set(every)
+    codes, pieces = reader.codes([*every, "no such id"]), reader.pieces([*every, "no such id"])
+    assert set(codes) == set(pieces) == set(every)
     kinds = {identifier: row.block_type for identifier, row in reader.rows(every).items()}
     outputs = {identifier for identifier, kind in kinds.items() if kind == "tool_result"}
-    for identifier, passage in codes.items():
-        assert (passage.codes is None) == (identifier in outputs)
-        assert passage.pieces.dtype == np.uint16
-        assert len(passage.pieces) == 3
-        if passage.codes is not None:
-            assert passage.codes.shape == (3, BYTES)
+    for identifier, matrix in codes.items():
+        assert (matrix is None) == (identifier in outputs)
+        assert matrix is None or matrix.shape == (3, BYTES)
+    assert all(one.dtype == np.uint16 and len(one) == 3 for one in pieces.values())
     frequencies, rows = reader.piece_counts()
     assert rows == sum(kind in ("text", "thinking", "summary") for kind in kinds.values()) < len(every) - len(outputs)
     assert frequencies.shape == (30_522,)
@@ -219,8 +217,8 @@ def test_a_place_has_what_its_sessions_contain_though_another_stores_it(
     where = Filter(**place)
     assert [identifier for identifier, _ in reader.words("streaming parser", where, 5)] == [copy]
     assert copy in dict(reader.nearest(unit(1), where, 20))
-    assert reader.rows([copy, "unknown"], where)[copy].session_id == PARSER
-    assert reader.rows(["unknown"], where) == {}
+    assert reader.passages([copy, "unknown"], where)[copy].session_id == PARSER
+    assert reader.passages(["unknown"], where) == {}
 
 
 def test_what_a_place_has_is_narrowed_all_the_same(reader: MemoryReader) -> None:
@@ -228,7 +226,7 @@ def test_what_a_place_has_is_narrowed_all_the_same(reader: MemoryReader) -> None
     assert reader.words("streaming parser", Filter(repo="web", roles=("assistant",)), 5) == []
     assert reader.words("streaming parser", Filter(repo="web", types=("tool_use",)), 5) == []
     assert reader.words("streaming parser", Filter(repo="web", session=PARSER), 5) == []
-    assert copy not in reader.rows([copy], Filter(repo="web", since=MOMENT.replace(year=2100)))
+    assert copy not in reader.passages([copy], Filter(repo="web", since=MOMENT.replace(year=2100)))
     assert copy not in dict(reader.words("streaming parser", Filter(repo="nowhere"), 5))
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from funes.models import threads
 from funes.search.model import RecallOptions
 from funes.search.reranking import rerank
-from tests.support.chunks import make_chunk
 from tests.support.cross_encoders import KnownAnswers
 
 
@@ -27,9 +26,10 @@ def order(
     reader: Any, texts: Sequence[str], scores: Sequence[float], wished: Sequence[float] = (), **options: Any
 ) -> tuple[list[str], np.ndarray]:
     """The passages' texts, best first, and their new scores aligned with `texts`."""
-    chunks = [make_chunk(text) for text in texts]
+    ids = [str(number) for number in range(len(texts))]
     extra = np.array(wished or [0.0] * len(texts), np.float32)
-    new = rerank(reader, "why", chunks, np.array(scores, np.float32), extra, RecallOptions(**options), reader.clock)
+    text = dict(zip(ids, texts, strict=True)).__getitem__
+    new = rerank(reader, "why", ids, text, np.array(scores, np.float32), extra, RecallOptions(**options), reader.clock)
     return [texts[index] for index in np.argsort(-new, kind="stable")], new
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funes.chunking import Chunk
-from funes.memory.reader import TokenCodes
+from funes.memory.register import Passage
 from funes.models.encoder import QueryEncoding
 from funes.search.evidence import PASSAGES, WEIGHT, session_bonus
 from funes.search.fusion import reciprocal_rank_fusion
@@ -22,12 +21,8 @@ from funes.search.selection import Scored, select
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
 
-def chunk(identifier: str, text: str = "", session: str = "s1", kind: str = "text") -> Chunk:
-    return Chunk(
-        id=identifier, text=text or identifier, session_id=session, workdir="/w", repo="", branch="", turn_uuid="t",
-        parent_uuid="", seq=0, ts=NOW, role="user", block_type=kind, tool_name="", source_path="", block_idx=0,
-        split_idx=0, offset=0, harness="claude_code", origin="human", ruleset="",
-    )  # fmt: skip
+def passage(identifier: str, session: str = "s1", kind: str = "text") -> Passage:
+    return Passage(identifier, session, kind, NOW)
 
 
 def test_fusion_adds_reciprocal_ranks() -> None:
@@ -92,38 +87,53 @@ def test_a_time_in_the_future_counts_as_now() -> None:
 
 
 def test_one_passage_is_shown_once() -> None:
-    chosen = select([Scored(chunk("a", "Same  text"), 2), Scored(chunk("b", "same text"), 1)], 5, True)
-    assert [one.chunk.id for one in chosen] == ["a"]
+    texts = {"a": "Same  text", "b": "same text"}
+    chosen = select([Scored(passage("a"), 2), Scored(passage("b"), 1)], 5, True, texts.__getitem__)
+    assert [one.passage.id for one in chosen] == ["a"]
+
+
+def test_texts_are_read_as_far_as_they_may_be_shown() -> None:
+    read: list[str] = []
+
+    def text(identifier: str) -> str:
+        read.append(identifier)
+        return identifier
+
+    select([Scored(passage(f"m{i:02}", session=f"s{i}"), 100 - i) for i in range(50)], 3, True, text)
+    assert read == ["m00", "m01", "m02"]
+    read.clear()
+    select([Scored(passage(f"m{i:02}"), 100 - i) for i in range(50)], 4, True, text)
+    assert read == [f"m{i:02}" for i in range(7)]  # three of the session, and four that may take what is left
 
 
 def test_a_marathon_session_gets_three_quarters_of_the_places() -> None:
-    long = [Scored(chunk(f"m{i}", session="marathon"), 10 - i) for i in range(8)]
-    short = [Scored(chunk(f"o{i}", session=f"other{i}"), 1 - i / 10) for i in range(4)]
-    chosen = select([*long, *short], 8, True)
-    assert sum(one.chunk.session_id == "marathon" for one in chosen) == 6
+    long = [Scored(passage(f"m{i}", session="marathon"), 10 - i) for i in range(8)]
+    short = [Scored(passage(f"o{i}", session=f"other{i}"), 1 - i / 10) for i in range(4)]
+    chosen = select([*long, *short], 8, True, str)
+    assert sum(one.passage.session_id == "marathon" for one in chosen) == 6
     assert len(chosen) == 8
 
 
 def test_a_bound_is_exceeded_when_nothing_else_is_left() -> None:
-    only = [Scored(chunk(f"m{i}", session="marathon"), 10 - i) for i in range(8)]
-    assert [one.chunk.id for one in select(only, 6, True)] == [f"m{i}" for i in range(6)]
+    only = [Scored(passage(f"m{i}", session="marathon"), 10 - i) for i in range(8)]
+    assert [one.passage.id for one in select(only, 6, True, str)] == [f"m{i}" for i in range(6)]
 
 
 def test_tools_get_a_quarter_of_the_places_unless_they_are_asked_for() -> None:
-    tools = [Scored(chunk(f"t{i}", session=f"s{i}", kind="tool_result"), 9 - i) for i in range(8)]
-    prose = [Scored(chunk(f"p{i}", session=f"q{i}"), 1 - i / 10) for i in range(8)]
-    bounded = select([*tools, *prose], 8, True)
-    assert sum(one.chunk.block_type == "tool_result" for one in bounded) == 2
-    assert all(one.chunk.block_type == "tool_result" for one in select([*tools, *prose], 8, False))
+    tools = [Scored(passage(f"t{i}", session=f"s{i}", kind="tool_result"), 9 - i) for i in range(8)]
+    prose = [Scored(passage(f"p{i}", session=f"q{i}"), 1 - i / 10) for i in range(8)]
+    bounded = select([*tools, *prose], 8, True, str)
+    assert sum(one.passage.block_type == "tool_result" for one in bounded) == 2
+    assert all(one.passage.block_type == "tool_result" for one in select([*tools, *prose], 8, False, str))
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.booleans()), max_size=30), st.integers(1, 12))
 def test_selection_is_sorted_and_never_short(pool: list[tuple[float, int, bool]], k: int) -> None:
     scored = [
-        Scored(chunk(f"c{i}", session=f"s{session}", kind="tool_use" if tool else "text"), score)
+        Scored(passage(f"c{i}", session=f"s{session}", kind="tool_use" if tool else "text"), score)
         for i, (score, session, tool) in enumerate(pool)
     ]
-    chosen = select(scored, k, True)
+    chosen = select(scored, k, True, str)
     assert len(chosen) == min(k, len(pool))
     assert [one.score for one in chosen] == sorted((one.score for one in chosen), reverse=True)
 
@@ -143,7 +153,7 @@ def test_word_pieces_are_compared_as_if_one_by_one(passages: list[list[int]]) ->
     vectors = _Vectors()
     asked = vectors.table[:3] + np.float32(0.1)
     query = QueryEncoding(asked[0], asked, asked, np.arange(3, dtype=np.uint16))
-    stored = [TokenCodes(None, np.array(passage, np.uint16)) for passage in passages]
+    stored = [np.array(passage, np.uint16) for passage in passages]
     expected = [(asked @ vectors.table[one].T).max(axis=1) if one else np.zeros(3) for one in passages]
     found = _static(vectors, query, stored)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, np.array(expected, np.float32), rtol=1e-5, atol=1e-6)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from funes.memory.backing import Backing, FolderBacking
 from funes.memory.dialect import Dialect
 from funes.memory.lance import is_lance_fault
+from funes.memory.register import NARROW_COLUMNS, Register, RegisterReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,17 +29,21 @@ class TableHandle:
     Args:
         place: the memory's folder, or what else holds its tables.
         name: the table's folder in it.
+        narrow: what its register holds of each row.
 
     Raises:
         CorruptMemoryError: when the table cannot be opened.
         RemoteError: when what holds it cannot be reached.
     """
 
-    def __init__(self, place: Path | Backing, name: str) -> None:
+    def __init__(self, place: Path | Backing, name: str, narrow: Sequence[str] = NARROW_COLUMNS) -> None:
         self.backing = FolderBacking(place) if isinstance(place, Path) else place
         self.name = name
         self.dataset: Any = None
         self._dialect: Dialect | None = None
+        self._register: Register | None = None
+        self._registers = RegisterReader(narrow)
+        self._lock = Lock()
         self._reopen()
 
     @property
@@ -91,6 +99,54 @@ class TableHandle:
         )
         return self.dialect.translated(rows, columns)
 
+    def register(self) -> Register:
+        """The register of the open version; it is read when it is asked for first."""
+        return self.attempt(self._current_register)
+
+    def ranked(self, score: str, condition: str | None, **options: Any) -> list[tuple[str, float]]:
+        """Search, and name what is found.
+
+        Args:
+            score: the column that Lance makes for the search, `_score` or `_distance`.
+            condition: SQL that rows have to meet, applied before ranking.
+            options: `full_text_query` or `nearest`, and `limit`.
+
+        Returns:
+            `(id, score)` pairs as Lance ranks them.
+        """
+
+        def search() -> list[tuple[str, float]]:
+            register = self._current_register()
+            scanner = register.dataset.scanner(
+                columns=[score], filter=condition, prefilter=True, with_row_id=True, **options
+            )
+            rows = scanner.to_table()
+            positions = register.by_row_id(rows.column("_rowid").to_numpy())
+            scores = rows.column(score).to_numpy()[positions >= 0].tolist()
+            return list(zip(register.ids_at(positions[positions >= 0]), scores, strict=True))
+
+        return self.attempt(search)
+
+    def by_id(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table:
+        """Read the rows that have the texts of passages, in the order of their places in the table.
+
+        Args:
+            ids: the passages; those that the table lacks are left out.
+            columns: columns to read besides the id; those that the table lacks are left out.
+        """
+        import pyarrow as pa
+
+        stored = self.columns - {"id"}
+
+        def read() -> pa.Table:
+            register = self._current_register()
+            positions = np.unique(register.by_id(ids))
+            positions = positions[positions >= 0]
+            rows = register.dataset.take(positions, columns=[name for name in columns if name in stored])
+            return rows.append_column("id", pa.array(register.ids_at(positions), pa.string()))
+
+        return self.dialect.translated(self.attempt(read), columns)
+
     def attempt(self, action: Callable[[], T]) -> T:
         """Run a read, once more on the newest version when it fails.
 
@@ -109,6 +165,12 @@ class TableHandle:
             if not is_lance_fault(error):
                 raise
             raise self.backing.fault(error) from error
+
+    def _current_register(self) -> Register:
+        with self._lock:
+            if self._register is None or self._register.dataset is not self.dataset:
+                self._register = self._registers.read(self.dataset, self.dialect)
+            return self._register
 
     def _reopen(self) -> None:
         try:

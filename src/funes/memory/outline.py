@@ -1,75 +1,101 @@
-"""Outlines: which passages of prose a session has, in order, without their text."""
+"""The outline of a memory: the order in which sessions say what they say, without its text."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from funes.memory.schema import PROSE, quoted_list
+import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from funes.memory.handle import TableHandle
+from funes.memory.register import Positions, Register
+from funes.memory.schema import SESSION_TYPE
 
-_COLUMNS = ("id", "session_id", "seq", "role", "block_type", "block_idx", "split_idx")
+NOWHERE = -1
+
+Places = npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
 class Outline:
-    """The prose of one session.
+    """Passages in the order of their sessions, turns, blocks and splits; a place is a number in that order.
 
-    Attributes:
-        ids: its passages in order of turn, block and split, those included whose text another session stores.
-        prompts: positions in `ids` of what the user wrote, rising.
-    """
-
-    ids: list[str]
-    prompts: list[int]
-    _positions: dict[str, int] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._positions = {identifier: position for position, identifier in reversed(list(enumerate(self.ids)))}
-
-    def position(self, identifier: str) -> int | None:
-        """Where a passage stands (first), None when it is not in the session's prose."""
-        return self._positions.get(identifier)
-
-    def is_prompt(self, position: int) -> bool:
-        """Whether the user wrote the passage."""
-        return self.prompt_before(position + 1) == position
-
-    def prompt_before(self, position: int) -> int:
-        """Position of the last prompt before a passage, -1 when there is none."""
-        index = bisect_left(self.prompts, position) - 1
-        return self.prompts[index] if index >= 0 else -1
-
-
-def read_outlines(chunks: TableHandle, sessions: Iterable[str]) -> dict[str, Outline]:
-    """Read the outlines of some sessions with one scan.
+    A passage whose text another session stores has its place in each session that contains it.
 
     Args:
-        chunks: the chunks table.
-        sessions: their ids; the result has no entry for one without prose.
+        register: the rows of the chunks table.
+        block_types: which passages count; None for all.
     """
-    import pyarrow.compute as pc
 
-    wanted = list(dict.fromkeys(sessions))
-    if not wanted:
-        return {}
-    condition = f"session_id IN ({quoted_list(wanted)}) AND block_type IN ({quoted_list(PROSE)})"
-    table = chunks.scan(_COLUMNS, condition)
-    order = ("session_id", "seq", "block_idx", "split_idx")
-    keys = [(name, "ascending") for name in order if name in table.column_names]
-    table = table.take(pc.sort_indices(table, sort_keys=keys)).combine_chunks()
-    prompt = pc.and_(pc.equal(table.column("role"), "user"), pc.equal(table.column("block_type"), "text"))
-    places = pc.indices_nonzero(prompt).to_pylist()
-    ids, owners = table.column("id").to_pylist(), table.column("session_id").to_pylist()
-    found = {}
-    start = 0
-    while start < len(ids):
-        end = bisect_right(owners, owners[start])
-        prompts = places[bisect_left(places, start) : bisect_left(places, end)]
-        found[owners[start]] = Outline(ids[start:end], [place - start for place in prompts])
-        start = end
-    return found
+    def __init__(self, register: Register, block_types: Collection[str] | None = None) -> None:
+        self._register = register
+        rows, code = register.rows, register.names.code
+        if block_types is None:
+            chosen = np.flatnonzero(rows.block_type != code(SESSION_TYPE))
+        else:
+            chosen = np.flatnonzero(np.isin(rows.block_type, [code(one) for one in block_types]))
+        keys = (rows.split_idx, rows.block_idx, rows.seq, rows.session)
+        self._order = chosen[np.lexsort([key[chosen] for key in keys])]
+        self._places: Places = np.full(len(register), NOWHERE, np.int64)
+        self._places[self._order] = np.arange(len(self._order))
+        sessions = rows.session[self._order]
+        first = np.ones(len(sessions), bool)
+        first[1:] = sessions[1:] != sessions[:-1]
+        self._first = _last_true(first)
+        self._end = np.append(np.flatnonzero(first)[1:], len(sessions))[np.cumsum(first) - 1]
+        prompt = (rows.role[self._order] == code("user")) & (rows.block_type[self._order] == code("text"))
+        self._prompt = _last_true(prompt)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def places(self, ids: Sequence[str]) -> Places:
+        """Where passages stand in the sessions that store them, `(n,)` int64; `NOWHERE` for others."""
+        positions = self._register.by_id(ids)
+        return np.where(positions >= 0, self._places[positions], NOWHERE) if len(self._places) else positions
+
+    def session(self, place: int) -> tuple[int, int]:
+        """First place of the session that a place belongs to, and the one after its last."""
+        return int(self._first[place]), int(self._end[place])
+
+    def is_prompt(self, place: int) -> bool:
+        """Whether the user wrote the passage."""
+        return bool(self._prompt[place] == place)
+
+    def prompt_before(self, place: int) -> int:
+        """Place of the last prompt before a passage in its session, `NOWHERE` when there is none."""
+        first, _ = self.session(place)
+        prompt = int(self._prompt[place - 1]) if place > first else NOWHERE
+        return prompt if prompt >= first else NOWHERE
+
+    def ids(self, places: npt.ArrayLike) -> list[str]:
+        """Ids of the passages at places."""
+        return self._register.ids_at(self._rows(places))
+
+    def seq(self, place: int) -> int:
+        """Number of the turn that a passage belongs to."""
+        return int(self._register.rows.seq[self._order[place]])
+
+    def block(self, place: int) -> int:
+        """Number of its block in the turn."""
+        return int(self._register.rows.block_idx[self._order[place]])
+
+    def begins_block(self, place: int) -> bool:
+        """Whether it is the first part of its block."""
+        return bool(self._register.rows.split_idx[self._order[place]] == 0)
+
+    def block_type(self, place: int) -> str:
+        """What it is."""
+        return self._register.names.text(int(self._register.rows.block_type[self._order[place]]))
+
+    def role(self, place: int) -> str:
+        """Who said it."""
+        return self._register.names.text(int(self._register.rows.role[self._order[place]]))
+
+    def _rows(self, places: npt.ArrayLike) -> Positions:
+        return self._order[np.asarray(places, np.int64)]
+
+
+def _last_true(marks: npt.NDArray[np.bool_]) -> Places:
+    """For each place the last one up to it that is marked, `NOWHERE` when there is none."""
+    marked: Any = np.where(marks, np.arange(len(marks)), NOWHERE)
+    return np.maximum.accumulate(marked) if len(marked) else marked

@@ -30,8 +30,6 @@ TIMELY_SHARE = 0.25
 DEPTH = 3
 """Length of a list for each place: a passage in the middle of both lists is worth more than one high in one of them."""
 
-Ranked = list[tuple[str, float]]
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -60,7 +58,7 @@ class _Tier:
 def find_candidates(
     reader: MemoryReader,
     query: str,
-    vector: npt.NDArray[np.float32] | None,
+    vector: Callable[[], npt.NDArray[np.float32]] | None,
     where: Filter,
     places: int,
     span: TimeSpan | None = None,
@@ -72,7 +70,8 @@ def find_candidates(
     Args:
         reader: the memory.
         query: the question.
-        vector: `(384,)` float32, the question's dense vector; None for words only.
+        vector: gives the question's dense vector, `(384,)` float32; called while words are being looked for. None for
+            words only.
         where: conditions on the passages.
         places: most candidates of the first tier in play.
         span: the time that the question names, if any.
@@ -93,22 +92,23 @@ def find_candidates(
 
 
 def _by_tier(
-    reader: MemoryReader, query: str, vector: npt.NDArray[np.float32] | None, where: Filter, places: int
+    reader: MemoryReader,
+    query: str,
+    vector: Callable[[], npt.NDArray[np.float32]] | None,
+    where: Filter,
+    places: int,
 ) -> list[Candidate]:
     tiers = _tiers(where, places)
-    searches: list[Callable[[], Ranked]] = []
-    for tier in tiers:
-        narrowed = replace(where, types=tier.types)
-        searches.append(_words(reader, query, narrowed, DEPTH * tier.places))
-        if vector is not None:
-            searches.append(_nearest(reader, vector, narrowed, DEPTH * tier.places))
+    narrowed = [(replace(where, types=tier.types), DEPTH * tier.places) for tier in tiers]
     with ThreadPoolExecutor(2) as pool:
-        lists = list(pool.map(lambda search: search(), searches))
-    per_tier = len(searches) // len(tiers)
+        searches = [[pool.submit(reader.words, query, among, limit)] for among, limit in narrowed]
+        if vector is not None:
+            dense = vector()
+            for lists, (among, limit) in zip(searches, narrowed, strict=True):
+                lists.append(pool.submit(reader.nearest, dense, among, limit))
     found: list[Candidate] = []
-    for position, tier in enumerate(tiers):
-        ranked = lists[position * per_tier : (position + 1) * per_tier]
-        fused = reciprocal_rank_fusion([[identifier for identifier, _ in one] for one in ranked])
+    for tier, lists in zip(tiers, searches, strict=True):
+        fused = reciprocal_rank_fusion([[identifier for identifier, _ in one.result()] for one in lists])
         found += [Candidate(identifier, tier.name, score) for identifier, score in fused[: tier.places]]
     return found
 
@@ -121,14 +121,6 @@ def _tiers(where: Filter, places: int) -> list[_Tier]:
             share = TOOL_SHARE if tiers and not where.types else 1.0
             tiers.append(_Tier(name, chosen, max(1, round(places * share))))
     return tiers or [_Tier("prose", tuple(where.types), places)]
-
-
-def _words(reader: MemoryReader, query: str, where: Filter, limit: int) -> Callable[[], Ranked]:
-    return lambda: reader.words(query, where, limit)
-
-
-def _nearest(reader: MemoryReader, vector: npt.NDArray[np.float32], where: Filter, limit: int) -> Callable[[], Ranked]:
-    return lambda: reader.nearest(vector, where, limit)
 
 
 def ids(candidates: Sequence[Candidate]) -> list[str]:

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from funes.chunking import Chunk
-from funes.memory.outline import Outline
+from funes.memory.outline import NOWHERE, Outline
 
 PROMPT = np.float32(0.8)
 BEFORE = np.float32(0.7)
@@ -57,33 +56,28 @@ class Surroundings:
         return tuple(identifier for identifier in (self.prompt, self.before, *self.around) if identifier)
 
 
-def surroundings(outlines: Mapping[str, Outline], passages: Sequence[Chunk]) -> list[Surroundings]:
+def surroundings(outline: Outline, ids: Sequence[str]) -> list[Surroundings]:
     """Find what passages are read with.
 
     Args:
-        outlines: the prose of each session, by session id.
-        passages: the passages.
+        outline: the order of the prose.
+        ids: the passages.
 
     Returns:
-        For each passage what surrounds it; nothing for one that is not prose of a known session.
+        For each passage what surrounds it; nothing for one that is not prose.
     """
     found = []
-    for passage in passages:
-        outline = outlines.get(passage.session_id)
-        position = outline.position(passage.id) if outline is not None else None
-        if outline is None or position is None:
+    for place in outline.places(ids).tolist():
+        if place == NOWHERE:
             found.append(Surroundings())
             continue
-        first, end = max(0, position - REACH), position + REACH + 1
-        around = outline.ids[first:position] + outline.ids[position + 1 : end]
-        prompt = -1 if outline.is_prompt(position) else outline.prompt_before(position)
-        found.append(
-            Surroundings(
-                outline.ids[prompt] if prompt >= 0 else "",
-                outline.ids[position - 1] if position else "",
-                tuple(around),
-            )
-        )
+        first, end = outline.session(place)
+        around = [*range(max(first, place - REACH), place), *range(place + 1, min(end, place + REACH + 1))]
+        prompt = NOWHERE if outline.is_prompt(place) else outline.prompt_before(place)
+        before = place - 1 if place > first else NOWHERE
+        named = [one for one in (prompt, before) if one != NOWHERE]
+        known = dict(zip((*named, *around), outline.ids([*named, *around]), strict=True))
+        found.append(Surroundings(known.get(prompt, ""), known.get(before, ""), tuple(known[one] for one in around)))
     return found
 
 

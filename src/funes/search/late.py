@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from funes.memory.reader import MemoryReader, TokenCodes
+from funes.memory.reader import MemoryReader
 from funes.models import codes as token_codes
 from funes.search.rarity import piece_weights
 
@@ -26,9 +25,13 @@ if TYPE_CHECKING:
     from funes.models.encoder import Encoder, QueryEncoding
 
 Floats = npt.NDArray[np.float32]
+Pieces = npt.NDArray[np.uint16]
 
 ENOUGH_PAIRS = 20
 """Candidates with both scores below which no line is fitted."""
+
+MOST_PAIRS = 100
+"""About so many are enough for one."""
 
 DEFAULT_LINE = (0.75, 0.12)
 """Slope and offset where there are too few pairs: the median of the fitted lines on the evaluation sets."""
@@ -72,26 +75,26 @@ class LateInteraction:
         Returns:
             `(n, q)` float32, best cosines, in the order of `ids`; times `weights`, a weighted mean cosine.
         """
-        stored = self._with_pieces(ids)
-        coded = np.array([one.codes is not None for one in stored], bool)
+        codes = self._reader.codes(ids)
+        matrices = [codes.get(identifier) for identifier in ids]
+        coded = np.array([matrix is not None for matrix in matrices], bool)
         result = np.zeros((len(ids), len(self.weights)), np.float32)
-        if coded.any():
-            matrices = [one.codes for one in stored if one.codes is not None]
-            result[coded] = token_codes.best_matches(self._query.tokens, matrices)
+        result[coded] = token_codes.best_matches(self._query.tokens, [one for one in matrices if one is not None])
         if not coded.all():
-            # Those that have codes are looked at in both ways until there is a line.
-            needed = ~coded if self._line is not None else np.ones(len(ids), bool)
-            static = np.zeros_like(result)
-            static[needed] = _static(self._encoder, self._query, list(compress(stored, needed)))
+            # Some of those that have codes are looked at in both ways, until there is a line.
+            pairs = _spread(np.flatnonzero(coded)) if self._line is None else np.zeros(0, np.int64)
+            looked_at = np.concatenate([pairs, np.flatnonzero(~coded)])
+            pieces = self._pieces([ids[index] for index in looked_at])
+            static = _static(self._encoder, self._query, pieces)
             if self._line is None:
-                self._line = _line(static[coded] @ self.weights, result[coded] @ self.weights)
+                self._line = _line(static[: len(pairs)] @ self.weights, result[pairs] @ self.weights)
             slope, offset = self._line
-            result[~coded] = slope * static[~coded] + offset
+            result[~coded] = slope * static[len(pairs) :] + offset
         return result
 
-    def _with_pieces(self, ids: Sequence[str]) -> list[TokenCodes]:
-        """What is stored of each passage; one without a row of vectors is tokenised here, within the time for that."""
-        stored = self._reader.codes(ids)
+    def _pieces(self, ids: Sequence[str]) -> list[Pieces]:
+        """The word pieces of passages; those without a row of vectors are tokenised here, within the time for that."""
+        stored = self._reader.pieces(ids)
         if waiting := [identifier for identifier in ids if identifier not in stored]:
             texts = self._reader.texts(waiting)
             known = [identifier for identifier in waiting if identifier in texts]
@@ -100,27 +103,30 @@ class LateInteraction:
                     break
                 began = time.monotonic()
                 part = known[start : start + TOKENISED_AT_ONCE]
-                for identifier, pieces in zip(part, self._encoder.pieces([texts[i] for i in part]), strict=True):
-                    stored[identifier] = TokenCodes(None, pieces)
+                stored |= zip(part, self._encoder.pieces([texts[identifier] for identifier in part]), strict=True)
                 self._seconds -= time.monotonic() - began
-        nothing = TokenCodes(None, np.zeros(0, np.uint16))
-        return [stored.get(identifier, nothing) for identifier in ids]
+        return [stored.get(identifier, np.zeros(0, np.uint16)) for identifier in ids]
 
 
-def _static(encoder: Encoder, query: QueryEncoding, stored: Sequence[TokenCodes]) -> Floats:
+def _spread(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """`MOST_PAIRS` of some indices, from everywhere among them."""
+    return indices[:: max(1, len(indices) // MOST_PAIRS)]
+
+
+def _static(encoder: Encoder, query: QueryEncoding, passages: Sequence[Pieces]) -> Floats:
     """Best cosine of each question piece among each passage's word-piece vectors, `(n, q)`.
 
     The passages share most of their vocabulary, so each piece is compared once and then looked up.
     """
-    pieces = np.concatenate([one.pieces for one in stored])
-    result = np.zeros((len(stored), len(query.pieces)), np.float32)
+    pieces = np.concatenate(passages)
+    result = np.zeros((len(passages), len(query.pieces)), np.float32)
     if not len(pieces):
         return result
     present = np.zeros(int(pieces.max()) + 1, bool)  # sorting the pieces would take longer than all the rest
     present[pieces] = True
     table = encoder.static_matrix(np.flatnonzero(present).astype(np.uint16)) @ query.static.T
     where = (np.cumsum(present) - 1)[pieces]
-    lengths = np.array([len(one.pieces) for one in stored])
+    lengths = np.array([len(one) for one in passages])
     filled = lengths > 0
     starts = np.cumsum(lengths) - lengths
     result[filled] = np.maximum.reduceat(np.take(table, where, axis=0), starts[filled], axis=0)

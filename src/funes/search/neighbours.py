@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from funes.chunking import Chunk
+from collections.abc import Iterable
+
+from funes.memory.outline import NOWHERE, Outline
 from funes.memory.reader import MemoryReader
+from funes.memory.schema import PROSE
 from funes.search.model import Hit, Neighbour
 
 LOOK_AROUND = 6
-"""Turns read on each side for each neighbour wanted: tool turns in between are passed over."""
+"""Turns looked through on each side for each neighbour wanted: tool turns in between are passed over."""
+
+SAID = tuple(kind for kind in PROSE if kind != "thinking")
 
 
 def add_neighbours(reader: MemoryReader, hits: list[Hit], count: int) -> None:
@@ -21,29 +26,37 @@ def add_neighbours(reader: MemoryReader, hits: list[Hit], count: int) -> None:
         hits: changed in place.
         count: passages wanted on each side.
     """
-    if count <= 0:
+    if count <= 0 or not hits:
         return
-    reach = LOOK_AROUND * count
-    places = [(hit.chunk.session_id, hit.chunk.seq - reach, hit.chunk.seq + reach) for hit in hits]
-    read = reader.stretches(places)
-    for hit, (session, first, last) in zip(hits, places, strict=True):
-        around = [one for one in read if one.session_id == session and first <= one.seq <= last]
-        here = _place(hit.chunk)
-        before = [one for one in around if _place(one) < here and one.split_idx == 0]
-        after = [one for one in around if _place(one) > here and one.split_idx == 0]
-        hit.before = [_neighbour(one) for one in _nearest(before[::-1], count)[::-1]]
-        hit.after = [_neighbour(one) for one in _nearest(after, count)]
+    outline = reader.outline()
+    sides: list[tuple[Hit, list[int], list[int]]] = []
+    for hit, place in zip(hits, outline.places([hit.chunk.id for hit in hits]).tolist(), strict=True):
+        if place != NOWHERE:
+            first, end = outline.session(place)
+            before = _nearest(outline, place, range(place - 1, first - 1, -1), count)[::-1]
+            sides.append((hit, before, _nearest(outline, place, range(place + 1, end), count)))
+    wanted = list(dict.fromkeys(place for _, before, after in sides for place in (*before, *after)))
+    ids = dict(zip(wanted, outline.ids(wanted), strict=True))
+    texts = reader.texts(ids.values())
+    for hit, before, after in sides:
+        hit.before, hit.after = (
+            [_neighbour(outline, place, texts[ids[place]]) for place in side if ids[place] in texts]
+            for side in (before, after)
+        )
 
 
-def _nearest(chunks: list[Chunk], count: int) -> list[Chunk]:
-    """The first `count` in order of distance: prose when there is any."""
-    prose = [one for one in chunks if one.block_type in ("text", "summary")]
-    return (prose or chunks)[:count]
+def _nearest(outline: Outline, place: int, side: Iterable[int], count: int) -> list[int]:
+    """The first `count` places of a side, in order of distance: prose when there is any."""
+    here, reach = (outline.seq(place), outline.block(place)), LOOK_AROUND * count
+    prose: list[int] = []
+    others: list[int] = []
+    for other in side:
+        if abs(outline.seq(other) - here[0]) > reach or len(prose) == count:
+            break
+        if (outline.seq(other), outline.block(other)) != here and outline.begins_block(other):
+            (prose if outline.block_type(other) in SAID else others).append(other)
+    return prose or others[:count]
 
 
-def _place(chunk: Chunk) -> tuple[int, int]:
-    return (chunk.seq, chunk.block_idx)
-
-
-def _neighbour(chunk: Chunk) -> Neighbour:
-    return Neighbour(chunk.role, chunk.block_type, chunk.seq, chunk.text or "")
+def _neighbour(outline: Outline, place: int, text: str) -> Neighbour:
+    return Neighbour(outline.role(place), outline.block_type(place), outline.seq(place), text)

@@ -7,7 +7,10 @@ one passage once → neighbours. Every stage is a module of its own; this one on
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from funes.memory.reader import MemoryReader
 from funes.search.candidates import find_candidates
@@ -18,6 +21,7 @@ from funes.search.ranking import by_fusion, by_late_interaction
 from funes.search.recency import recency_bonus
 from funes.search.reranking import rerank
 from funes.search.selection import Scored, select
+from funes.search.texts import Texts
 from funes.search.time_words import TimeSpan, find_time_span, time_bonus
 
 if TYPE_CHECKING:
@@ -47,27 +51,36 @@ def recall(
     span = None if options.where.since or options.where.until else find_time_span(query)
     # The words that name the time would be looked for in passages, which seldom say when they were said.
     asked = span.rest(query) if span is not None else query
-    encoded = encoder.encode_query(asked) if encoder is not None else None
-    vector = encoded.dense if encoded is not None else None
     places = max(options.candidates, options.k)
-    candidates = find_candidates(reader, query, vector, options.where, places, span)
-    # A question of function words only has nothing that late interaction could look for.
-    if encoder is None or encoded is None or options.rerank == "off" or not len(encoded.pieces):
-        ranked = by_fusion(reader, candidates)
+    if encoder is None:
+        ranked = by_fusion(reader, find_candidates(reader, query, None, options.where, places, span))
     else:
-        ranked = by_late_interaction(reader, candidates, LateInteraction(reader, encoder, encoded), options)
-    if not ranked.chunks:
+        encoded = cache(lambda: encoder.encode_query(asked))
+        candidates = find_candidates(reader, query, lambda: encoded().dense, options.where, places, span)
+        # A question of function words only has nothing that late interaction could look for.
+        if options.rerank == "off" or not len(encoded().pieces):
+            ranked = by_fusion(reader, candidates)
+        else:
+            ranked = by_late_interaction(reader, candidates, LateInteraction(reader, encoder, encoded()), options)
+    passages = ranked.passages
+    if not passages:
         return RecallResult()
-    times = [chunk.ts for chunk in ranked.chunks]
+    times = [passage.ts for passage in passages]
     recency = recency_bonus(times, options.half_life_days)
     timely = time_bonus(times, span)
     scores = ranked.scores + recency + timely
+    order = np.argsort(-scores, kind="stable").tolist()
+    texts = Texts(reader, [passages[index].id for index in order])
     if cross_encoder is not None:
         wished = timely + recency if options.half_life_days else timely  # the default recency is a tie-breaker only
-        scores = rerank(cross_encoder, asked, ranked.chunks, scores, wished, options)
-    scored = [Scored(chunk, float(score)) for chunk, score in zip(ranked.chunks, scores, strict=True)]
-    chosen = select(scored, options.k, bound_tools=not options.where.types)
-    hits = [Hit(one.chunk, one.score, one.chunk.id in ranked.weak) for one in chosen]
+        ids = [passage.id for passage in passages]
+        scores = rerank(cross_encoder, asked, ids, texts, scores, wished, options)
+    scored = [Scored(passage, float(score)) for passage, score in zip(passages, scores, strict=True)]
+    chosen = select(scored, options.k, not options.where.types, texts)
+    rows = reader.rows(one.passage.id for one in chosen)
+    hits = [
+        Hit(rows[one.passage.id], one.score, one.passage.id in ranked.weak) for one in chosen if one.passage.id in rows
+    ]
     add_neighbours(reader, hits, options.neighbors)
     return RecallResult(hits, [_reading(query, span)] if span is not None else [])
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from funes.chunking import Chunk
 from funes.memory.reader import MemoryReader
+from funes.memory.register import Passage
 from funes.memory.schema import PROSE
 from funes.search.candidates import Candidate, ids
 from funes.search.context import READ_IN_CONTEXT, WIDENED, completed, surroundings
@@ -33,7 +33,7 @@ FUSED_TOOL_DISCOUNT = np.float32(0.1)
 class Ranked:
     """Passages, their scores, and the ids of those that are not close to the question."""
 
-    chunks: list[Chunk]
+    passages: list[Passage]
     scores: Floats
     weak: frozenset[str] = frozenset()
 
@@ -45,12 +45,12 @@ def by_fusion(reader: MemoryReader, candidates: list[Candidate]) -> Ranked:
         reader: the memory.
         candidates: passages in the running.
     """
-    rows = reader.rows(ids(candidates))
-    candidates = [candidate for candidate in candidates if candidate.id in rows]
+    known = reader.passages(ids(candidates))
+    candidates = [candidate for candidate in candidates if candidate.id in known]
     scores = np.array([candidate.fused for candidate in candidates], np.float32)
     if len(scores):
         scores *= (1 - FUSED_TOOL_DISCOUNT * _are_tools(candidates)) / scores.max()
-    return Ranked([rows[candidate.id] for candidate in candidates], scores)
+    return Ranked(list(known.values()), scores)
 
 
 def by_late_interaction(
@@ -72,26 +72,25 @@ def by_late_interaction(
     first += [TIME_SHARE * candidate.timely for candidate in candidates]
     order = np.argsort(-first, kind="stable")
     best = order[: max(READ_IN_CONTEXT, options.k)].tolist()
-    rows = reader.rows(candidates[index].id for index in best)
-    best = [index for index in best if candidates[index].id in rows]
-    chunks = [rows[candidates[index].id] for index in best]
-    if not chunks:
+    known = reader.passages([candidates[index].id for index in best])
+    passages = list(known.values())
+    if not passages:
         return Ranked([], np.zeros(0, np.float32))
-    matches = {candidates[index].id: alone[index] for index in best}
-    outlines = reader.outlines(chunk.session_id for chunk in chunks)
-    around = surroundings(outlines, chunks)
+    matches = {candidates[index].id: alone[index] for index in best if candidates[index].id in known}
+    outline = reader.outline(prose=True)
+    around = surroundings(outline, list(known))
     missing = {identifier: None for one in around for identifier in one.ids() if identifier not in matches}
-    near = [identifier for one in around[:WIDENED] for identifier in one.around if identifier in missing]
+    near = {identifier: None for one in around[:WIDENED] for identifier in one.around if identifier in missing}
     matches |= zip(missing, late.matches(list(missing)), strict=True)
-    added = list(reader.rows(near, options.where).values())
-    around += surroundings(outlines, added)
-    chunks += added
-    own = np.stack([matches[chunk.id] for chunk in chunks])
+    added = list(reader.passages(list(near), options.where).values())
+    around += surroundings(outline, [passage.id for passage in added])
+    passages += added
+    own = np.stack([matches[passage.id] for passage in passages])
     scores = completed(own, around, matches) @ late.weights
-    scores -= np.array([TOOL_HANDICAP * (chunk.block_type not in PROSE) for chunk in chunks], np.float32)
-    scores += session_bonus(scores, [chunk.session_id for chunk in chunks])
+    scores -= np.array([TOOL_HANDICAP * (passage.block_type not in PROSE) for passage in passages], np.float32)
+    scores += session_bonus(scores, [passage.session_id for passage in passages])
     far = own @ late.weights < WEAK_BELOW
-    return Ranked(chunks, scores, frozenset(chunks[index].id for index in np.flatnonzero(far)))
+    return Ranked(passages, scores, frozenset(passages[index].id for index in np.flatnonzero(far)))
 
 
 def _are_tools(candidates: list[Candidate]) -> Floats:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from funes.chunking import Chunk
 from funes.models import threads
 from funes.search.model import RecallOptions
 from funes.search.selection import fingerprint
@@ -29,7 +28,8 @@ Floats = npt.NDArray[np.float32]
 def rerank(
     cross_encoder: CrossEncoder,
     question: str,
-    chunks: Sequence[Chunk],
+    ids: Sequence[str],
+    text: Callable[[str], str],
     scores: Floats,
     wished: Floats,
     options: RecallOptions,
@@ -40,8 +40,9 @@ def rerank(
     Args:
         cross_encoder: the model.
         question: as it was asked.
-        chunks: the passages; one that stands in the list twice is read once.
-        scores: `(n,)` float32, what they scored so far, aligned with `chunks`.
+        ids: the passages.
+        text: gives the text of a passage; one that stands in the list twice is read once.
+        scores: `(n,)` float32, what they scored so far, aligned with `ids`.
         wished: `(n,)` float32, the part of it for what was asked of time, of which the cross-encoder knows nothing: it
             counts once more within the new order.
         options: how many different passages to read at most, and for how long; the first step is taken whatever it
@@ -56,12 +57,12 @@ def rerank(
     prints: list[bytes] = []
     wanted: dict[bytes, int] = {}
     for index in order:
-        mark = fingerprint(chunks[index].text or "")
+        mark = fingerprint(text(ids[index]))
         if mark not in wanted and len(wanted) == options.rerank_top:
             break
         wanted.setdefault(mark, index)
         prints.append(mark)
-    pairs = cross_encoder.pairs(question, [chunks[index].text or "" for index in wanted.values()])
+    pairs = cross_encoder.pairs(question, [text(ids[index]) for index in wanted.values()])
     step = max(1, threads.workers())
     found: list[float] = []
     longest = 0.0

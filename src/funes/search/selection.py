@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil
 
-from funes.chunking import Chunk
+from funes.memory.register import Passage
 
 SESSION_SHARE = 0.75
 TOOL_SHARE = 0.25
@@ -23,22 +23,23 @@ TOOL_TYPES = ("tool_use", "tool_result")
 class Scored:
     """A passage and its final score."""
 
-    chunk: Chunk
+    passage: Passage
     score: float
 
 
-def select(scored: Iterable[Scored], k: int, bound_tools: bool) -> list[Scored]:
+def select(scored: Iterable[Scored], k: int, bound_tools: bool, text: Callable[[str], str]) -> list[Scored]:
     """Choose the hits.
 
     Args:
         scored: passages in any order.
         k: most hits.
         bound_tools: whether tool calls and tool output may only take a quarter of the places.
+        text: gives the text of a passage by its id; asked for those only that may be shown, best first.
 
     Returns:
         At most `k` passages, best first.
     """
-    ordered = sorted(scored, key=lambda one: (-one.score, one.chunk.id))
+    ordered = sorted(scored, key=lambda one: (-one.score, one.passage.id))
     per_session = max(2, ceil(k * SESSION_SHARE))
     tools = max(1, int(k * TOOL_SHARE)) if bound_tools else k
     seen: set[bytes] = set()
@@ -47,21 +48,24 @@ def select(scored: Iterable[Scored], k: int, bound_tools: bool) -> list[Scored]:
     spare: list[Scored] = []
     tool_hits = 0
     for one in ordered:
-        text = fingerprint(one.chunk.text or "")
-        if text in seen:
+        is_tool = one.passage.block_type in TOOL_TYPES
+        beyond = sessions[one.passage.session_id] >= per_session or (is_tool and tool_hits >= tools)
+        if beyond and len(spare) == k:
             continue
-        seen.add(text)
-        is_tool = one.chunk.block_type in TOOL_TYPES
-        if sessions[one.chunk.session_id] >= per_session or (is_tool and tool_hits >= tools):
+        mark = fingerprint(text(one.passage.id))
+        if mark in seen:
+            continue
+        seen.add(mark)
+        if beyond:
             spare.append(one)
             continue
-        sessions[one.chunk.session_id] += 1
+        sessions[one.passage.session_id] += 1
         tool_hits += is_tool
         chosen.append(one)
         if len(chosen) == k:
             break
     chosen += spare[: k - len(chosen)]
-    return sorted(chosen, key=lambda one: (-one.score, one.chunk.id))
+    return sorted(chosen, key=lambda one: (-one.score, one.passage.id))
 
 
 def fingerprint(text: str) -> bytes:

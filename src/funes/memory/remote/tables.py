@@ -10,7 +10,7 @@ import numpy as np
 
 from funes.errors import CorruptMemoryError, FunesError
 from funes.memory.lance import is_lance_fault, lance_module
-from funes.memory.maintenance import DELTA_ROWS, index_chunks, index_vectors, tidy
+from funes.memory.maintenance import index_chunks, index_vectors, tidy
 from funes.memory.remote.merge import KEY_COLUMNS, Holdings, digests
 from funes.memory.remote.source import model_of
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, VECTORS, chunks_schema
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+
+WAITING_ROWS = 1000
+"""Rows that readers search without an index: a delta for each push would cost them all more to fetch than it saves."""
 
 UNVERIFIED_AGE = timedelta(days=1)
 """In a store that anybody may write to, a file that no version names is a left-over only when it is this old."""
@@ -138,7 +141,7 @@ class Tables:
             compact: do all of it, whatever it costs.
             alone: whether nobody else can be writing, as in a working copy or under the locks of a folder.
         """
-        waiting = 0 if compact else DELTA_ROWS
+        waiting = 0 if compact else WAITING_ROWS
         if self.chunks is not None:
             index_chunks(self.chunks, waiting)
             self._tidy(self.chunks, compact, alone)
