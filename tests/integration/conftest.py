@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from funes.__main__ import main
 from tests.support.hub_server import HubServer
+from tests.support.s3_server import S3Server
 from tests.support.sharing import Machine
 
 
@@ -34,3 +37,13 @@ def run(capsys):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """An S3 server that Lance finds."""
+    pytest.importorskip("moto.server")
+    with S3Server() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -33,25 +32,13 @@ def surroundings(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def s3(monkeypatch):
-    """A client of an S3 server, and the name of a bucket there."""
-    server_module = pytest.importorskip("moto.server")
-    boto3 = pytest.importorskip("boto3")
-    server = server_module.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
-    bucket = f"team-{uuid.uuid4().hex}"  # the servers of one process share what they store
-    client.create_bucket(Bucket=bucket)
-    yield client, bucket
-    server.stop()
+def bucket(s3):
+    return s3.bucket()
 
 
-def upload(s3, folder):
-    client, bucket = s3
+def upload(s3, bucket, folder):
     for path, file in memory_files(folder).items():
-        client.put_object(Bucket=bucket, Key=f"team/memory/{path}", Body=file.read_bytes())
+        s3.client.put_object(Bucket=bucket, Key=f"team/memory/{path}", Body=file.read_bytes())
     return f"s3://{bucket}/team/memory"
 
 
@@ -72,9 +59,9 @@ def fault(result):
     return err.removeprefix("funes: ").rstrip("\n")
 
 
-def test_every_read_command(s3, run, tmp_path):
+def test_every_read_command(s3, bucket, run, tmp_path):
     folder = make_memory(tmp_path / "memory")
-    url = upload(s3, folder)
+    url = upload(s3, bucket, folder)
     code, out, _ = run("recall", "streaming parser", "--memory", url)
     assert code == 0
     assert f"--memory {url}\n" in out
@@ -90,9 +77,9 @@ def test_every_read_command(s3, run, tmp_path):
     assert 0 < there["bytes_text"] <= here["bytes_text"]
 
 
-def test_what_was_written_since_is_seen(s3, tmp_path, monkeypatch):
+def test_what_was_written_since_is_seen(s3, bucket, tmp_path, monkeypatch):
     folder = make_memory(tmp_path / "memory")
-    url = upload(s3, folder)
+    url = upload(s3, bucket, folder)
     now = [0.0]
     monkeypatch.setattr(opened.time, "monotonic", lambda: now[0])
     memory = opened.OpenMemory(url, fresh_for=30.0)
@@ -100,28 +87,28 @@ def test_what_was_written_since_is_seen(s3, tmp_path, monkeypatch):
     before = reader.statistics().passages
     with MemoryWriter(folder) as writer:
         writer.append([make_chunk("A brand new quokka.", id="quokka")])
-    upload(s3, folder)
+    upload(s3, bucket, folder)
     assert memory.reader().statistics().passages == before
     now[0] = 31.0
     assert memory.reader() is reader
     assert reader.statistics().passages == before + 1
 
 
-def test_a_place_without_a_memory(s3, run):
-    url = f"s3://{s3[1]}/nothing"
+def test_a_place_without_a_memory(s3, bucket, run):
+    url = f"s3://{bucket}/nothing"
     assert fault(run("recall", "x", "--memory", url)) == f"There is no memory at {url}: it has no chunks.lance."
 
 
-def test_a_missing_bucket(s3, run):
+def test_a_missing_bucket(s3, bucket, run):
     said = fault(run("recall", "x", "--memory", "s3://there-is-none/memory"))
     assert said == "There is no bucket there-is-none; check the address s3://there-is-none/memory."
 
 
-def test_missing_credentials(s3, run, monkeypatch):
+def test_missing_credentials(s3, bucket, run, monkeypatch):
     for name in KEYS:
         monkeypatch.delenv(name)
-    said = fault(run("recall", "x", "--memory", f"s3://{s3[1]}/memory"))
-    assert said.startswith(f"There are no credentials for s3://{s3[1]}/memory; set AWS_ACCESS_KEY_ID and ")
+    said = fault(run("recall", "x", "--memory", f"s3://{bucket}/memory"))
+    assert said.startswith(f"There are no credentials for s3://{bucket}/memory; set AWS_ACCESS_KEY_ID and ")
 
 
 class Refusing(BaseHTTPRequestHandler):
@@ -166,7 +153,7 @@ def test_an_account_is_needed_for_azure(run, monkeypatch):
     assert said.startswith("There are no credentials for az://container/memory; set AZURE_STORAGE_ACCOUNT_NAME and ")
 
 
-def test_a_reader_keeps_its_place_apart_from_folders(s3, tmp_path):
-    reader = MemoryReader.open(upload(s3, make_memory(tmp_path / "memory")))
+def test_a_reader_keeps_its_place_apart_from_folders(s3, bucket, tmp_path):
+    reader = MemoryReader.open(upload(s3, bucket, make_memory(tmp_path / "memory")))
     assert not reader.folder.exists()
     assert reader.piece_counts()[1] == 0

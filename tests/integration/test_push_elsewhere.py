@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,22 +28,9 @@ ROUNDS = 3
 
 
 @pytest.fixture
-def store(monkeypatch):
+def store(s3):
     """An S3 server with an empty bucket."""
-    server_module = pytest.importorskip("moto.server")
-    boto3 = pytest.importorskip("boto3")
-    server = server_module.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
-    bucket = f"team-{uuid.uuid4().hex}"  # the servers of one process share what they store
-    client.create_bucket(Bucket=bucket)
-    yield Store(client, bucket)
-    server.stop()
+    return Store(s3.client, s3.bucket())
 
 
 @dataclass(frozen=True)
