@@ -36,12 +36,30 @@ def serve(location: str | None = None) -> int:
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("funes mcp waits for an agent's messages on stdin; Ctrl-D ends it.\n")
     requests, answers = _claim_stdio()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # Nothing is ever half written here, and threads of native libraries would delay an orderly exit.
-        signal.signal(number, lambda *_: os._exit(0))
+    _end_on_signals()
     Server(location, answers).run(requests)
-    # What was read before the end has been answered; see above for why not `return`.
+    # What was read before the end has been answered; see `_end_on_signals` for why not `return`.
     os._exit(0)
+
+
+def _end_on_signals() -> None:
+    """Have SIGTERM and SIGINT end the process at once.
+
+    Nothing is ever half written here, and threads of native libraries would delay an orderly exit. The signal's handler
+    would run when the main thread next runs Python, so never when the signal comes just before it begins to wait for
+    input. The byte that the interpreter writes then wakes a thread that has nothing else to do.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+
+    def end() -> None:
+        os.read(reading, 1)
+        os._exit(0)
+
+    threading.Thread(target=end, name="funes-signals", daemon=True).start()
 
 
 def _claim_stdio() -> tuple[IO[bytes], IO[bytes]]:
