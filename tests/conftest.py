@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,10 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something about the machine.
 settings.register_profile("funes", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("funes")
+
+# What runs under `nohup` or in the background of a script inherits that these are ignored; programs under test heed them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 NOWHERE = "http://127.0.0.1:9"
