@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("funes", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("funes")
 
-# What runs under `nohup` or in the background of a script inherits that these are ignored; programs under test heed them.
+# Under `nohup` and in the background of a script these are ignored, which is inherited; programs under test heed them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
