@@ -12,6 +12,12 @@ from tests.support.s3_server import S3Server
 from tests.support.sharing import Machine
 
 
+@pytest.fixture(autouse=True)
+def time_for_tokenising(monkeypatch):
+    """How many passages are tokenised in half a second says something about the machine."""
+    monkeypatch.setattr("funes.search.late.TOKENISING_SECONDS", 3600.0)
+
+
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     with HubServer(tmp_path / "hub") as server:

@@ -153,7 +153,8 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def test_the_last_message_is_waited_for(home: Path, projects: Path) -> None:
+def test_the_last_message_is_waited_for(home: Path, projects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "ANSWER_SECONDS", 300.0)
     session = ClaudeSession(projects, "a")
     talk(session, 1, "harbour")
     note(home, "claude", stop(session, last_assistant_message="Moored:\n  the \u201charbour\u201d is done.\n"))
@@ -539,4 +540,4 @@ def test_the_whole_output_tier_waits_for_a_boundary(home: Path, projects: Path, 
     note(home, "claude", stop(session))
     worker.follow(None)
     assert set(MemoryReader.open().statistics().waiting_by_type) == set(OUTPUT)
-    assert run_vectors(budget=60.0, stop=lambda: False).waiting == 0
+    assert run_vectors(budget=3600.0, stop=lambda: False).waiting == 0

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from funes.memory.store import MemoryWriter
 from funes.models import chosen
 from funes.models.cross_encoder import CrossEncoder
 from funes.models.pinned import CROSS_ENCODER, PinnedFile, PinnedModel
+from funes.search import pipeline
 from funes.search.model import RecallOptions
 from funes.search.pipeline import recall as search
 from tests.support.chunks import make_chunk
@@ -60,6 +62,12 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch):
+    """How many passages are read in half a second says something about the machine."""
+    monkeypatch.setattr(pipeline, "rerank", partial(pipeline.rerank, clock=lambda: 0.0))
 
 
 @pytest.fixture
@@ -138,7 +146,8 @@ def pull(revision, files, **environment):
     """`funes models pull cross-encoder` in a process that pins this revision of acme/reader with these files."""
     code = (
         "import sys\n"
-        "from funes.models import cross_encoder, pinned\n"
+        "from funes.models import cross_encoder, fetch, pinned\n"
+        "fetch._HUB_SECONDS = 120\n"
         f"files = tuple(pinned.PinnedFile(*file) for file in {[(f.name, f.size, f.sha256) for f in files]!r})\n"
         f"model = pinned.PinnedModel('acme/reader', 'reader', {revision!r}, files, name='cross-encoder')\n"
         "pinned.CROSS_ENCODER = cross_encoder.PINNED = model\n"

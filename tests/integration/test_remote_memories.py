@@ -312,10 +312,10 @@ def test_a_memory_of_the_original_program(model, hub, run, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("conditions", "found"),
     [
-        (["--since", "2026-05-02T10:12:00"], True),
-        (["--since", "2026-05-02T10:14:13"], False),
-        (["--until", "2026-05-02T10:11:12"], True),
-        (["--until", "2026-05-02T10:11:11"], False),
+        (["--since", "2026-05-02T10:12:00Z"], True),
+        (["--since", "2026-05-02T10:14:13Z"], False),
+        (["--until", "2026-05-02T10:11:12Z"], True),
+        (["--until", "2026-05-02T10:11:11Z"], False),
         (["--harness", "claude"], True),
         (["--harness", "codex"], False),
         (["--branch", "main"], False),

@@ -16,7 +16,7 @@ from funes import hook
 from funes.commands.following.events import Event, read_event
 
 REPOSITORY = Path(__file__).parents[2]
-PATIENT = 60.0
+PATIENT = 300.0
 
 
 def environment(home: Path | None, **more: str) -> dict[str, str]:

@@ -273,7 +273,9 @@ def test_a_models_folder_that_cannot_be_made(places, monkeypatch):
 
 ENSURE = (
     "from funes.errors import FunesError\n"
+    "from funes.models import fetch\n"
     "from funes.models.fetch import ensure\n"
+    "fetch._HUB_SECONDS = 120\n"
     "try: print(ensure(MODEL, lambda *told: print(*told, file=sys.stderr)))\n"
     "except FunesError as error: print(error.message)\n"
 )
@@ -292,12 +294,15 @@ def test_the_hub_is_asked_at_the_pinned_revision_without_a_token(places):
 def test_a_hub_that_answers_but_gives_nothing_is_left(places, monkeypatch):
     pytest.importorskip("huggingface_hub")
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr(fetch, "_HUB_SECONDS", 120)
     monkeypatch.setattr(fetch, "_STALL_SECONDS", 0.3)
-    monkeypatch.setattr(fetch, "_hub_download", lambda *_: threading.Event().wait(5))
+    left = threading.Event()
+    monkeypatch.setattr(fetch, "_hub_download", lambda *_: left.wait())
     with hub(CONTENTS) as (address, _):
         monkeypatch.setenv("HF_ENDPOINT", address)
         with pytest.raises(ModelMissingError, match="Hugging Face: no answer"):
             ensure(MODEL)
+    left.set()
 
 
 @pytest.mark.parametrize("broken", ["unreachable", "other files"])
