@@ -39,12 +39,16 @@ class S3Server:
         import werkzeug.serving
         from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 
+        class Handler(MotoRequestHandler):  # type: ignore[misc]
+            def log_request(self, *_: object) -> None:
+                """Nothing: a push makes hundreds of requests."""
+
         self.before: Callable[[str, str], None] | None = None
         self._delay = delay
         self._turn = threading.Lock()
         self._app = moto.server.DomainDispatcherApplication(create_backend_app)
         self._server = werkzeug.serving.make_server(
-            "127.0.0.1", 0, self._answer, threaded=True, request_handler=MotoRequestHandler
+            "127.0.0.1", 0, self._answer, threaded=True, request_handler=Handler
         )
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)

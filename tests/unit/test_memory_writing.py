@@ -12,15 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from funes.errors import LockedError
+from funes.errors import CorruptMemoryError, LockedError
 from funes.memory import maintenance
 from funes.memory.filters import Filter
 from funes.memory.identity import ensure_identity, newest_version, read_identity
+from funes.memory.lance import lance_module, settled
+from funes.memory.maintenance import remove_old_versions
 from funes.memory.reader import MemoryReader
 from funes.memory.schema import CHUNKS, VECTORS
 from funes.memory.store import MemoryWriter
-from funes.memory.vector_store import VectorWriter
+from funes.memory.vector_store import MovedOnError, VectorWriter
+from funes.models.pinned import VECTORS_ID
 from tests.support.chunks import MOMENT, make_chunk
+from tests.support.sharing import Machine
 from tests.support.small_memory import make_memory
 
 TYPES = ("tool_result", "text", "tool_use", "thinking", "summary")
@@ -243,3 +247,43 @@ def test_readers_never_fail_while_a_writer_appends_compacts_and_cleans(tmp_path:
     reader.refresh()
     assert len(reader.words("quokka", Filter(), 1000)) == 125
     assert os.listdir(tmp_path / CHUNKS / "_versions")
+
+
+def test_passages_whose_files_another_process_removed_are_looked_for_again(tmp_path):
+    machine = Machine(tmp_path, "one")
+    for number in range(3):
+        machine.remember(f"s{number}", [f"word {number}"], vectors=False)
+    with VectorWriter(machine.memory, VECTORS_ID) as writer:
+        before = writer.waiting()
+        moved_on(machine.memory)
+        with pytest.raises(MovedOnError):
+            writer.passages(before.places)
+        texts = writer.passages(writer.waiting().places).column("text").to_pylist()
+        assert sorted(texts) == ["word 0", "word 1", "word 2"]
+        ids = writer.passages(writer.waiting().places).column("id").to_pylist()
+        moved_on(machine.memory)
+        assert writer.without_vectors(ids).num_rows == 3
+
+
+def test_a_read_is_made_again_as_long_as_the_table_moves_on(tmp_path):
+    machine = Machine(tmp_path, "one")
+    machine.remember("a", ["words"])
+    tries = []
+
+    def read():
+        tries.append(True)
+        if len(tries) < 3:
+            machine.remember(f"s{len(tries)}", ["more"])
+            raise OSError("Not found: a file of the version that was opened")
+        return "read"
+
+    assert settled(machine.memory, read) == "read"
+    with pytest.raises(CorruptMemoryError, match="is damaged"):
+        settled(machine.memory, lambda: (_ for _ in ()).throw(OSError("Not found")))
+
+
+def moved_on(folder):
+    """What another process does: the fragments become one, and the files of older versions go."""
+    table = lance_module().dataset(str(folder / CHUNKS))
+    table.optimize.compact_files(target_rows_per_fragment=5000)
+    remove_old_versions(lance_module().dataset(str(folder / CHUNKS)))

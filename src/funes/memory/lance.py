@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from funes.errors import CorruptMemoryError, FunesError
+from funes.memory.identity import newest_version
+from funes.memory.schema import CHUNKS, VECTORS
 
 T = TypeVar("T")
 
@@ -69,6 +71,34 @@ def guarded(folder: Path, action: Callable[[], T]) -> T:
         if not is_lance_fault(error):
             raise
         raise corrupt(folder, error) from error
+
+
+def settled(folder: Path, action: Callable[[], T]) -> T:
+    """Run an action that opens the newest versions of a memory's tables and reads them, without their locks.
+
+    Another process may move a table on meanwhile and remove the files of the version that was opened. Then the action
+    is run again; only a fault of tables that stay as they are counts.
+
+    Args:
+        folder: the memory's folder, named in the sentence.
+        action: what to do.
+
+    Raises:
+        CorruptMemoryError: when a table cannot be read.
+    """
+    while True:
+        before = _versions(folder)
+        try:
+            return action()
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+            if _versions(folder) == before:
+                raise corrupt(folder, error) from error
+
+
+def _versions(folder: Path) -> list[int]:
+    return [newest_version(folder, table) for table in (CHUNKS, VECTORS)]
 
 
 def written(folder: Path, action: Callable[[], T]) -> T:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from funes.errors import FunesError
 from funes.memory.counts import COUNTED, PieceCounts
 from funes.memory.identity import newest_version
-from funes.memory.lance import guarded, lance_module, written
+from funes.memory.lance import corrupt, is_lance_fault, lance_module, settled, written
 from funes.memory.lock import VECTORS_LOCK, WAIT_SECONDS, WriterLock
 from funes.memory.maintenance import index_vectors, tidy
 from funes.memory.schema import (
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MODEL_KEY = b"funes:model"
+
+
+class MovedOnError(FunesError):
+    """Another process has changed the chunks table and removed the files of the version that was looked at."""
 
 
 @dataclass(slots=True)
@@ -79,7 +84,7 @@ class VectorWriter:
     def __enter__(self) -> VectorWriter:
         self._lock.acquire()
         try:
-            guarded(self.folder, self._open)
+            settled(self.folder, self._open)
         except BaseException:
             self._lock.release()
             raise
@@ -96,7 +101,7 @@ class VectorWriter:
 
     def waiting(self) -> Waiting:
         """Find the passages without a vector: tier by tier, in each the newest session first."""
-        return guarded(self.folder, self._waiting)
+        return settled(self.folder, self._waiting)
 
     def replaces(self) -> bool:
         """Whether there are vectors of another model, which the first ones that are appended replace."""
@@ -104,17 +109,28 @@ class VectorWriter:
 
     def without_vectors(self, ids: Sequence[str]) -> pa.Table:
         """Read those of some passages that have no vector: the columns of `passages`, in the table's order."""
-        return guarded(self.folder, lambda: self._without_vectors(ids))
+        return settled(self.folder, lambda: self._without_vectors(ids))
 
     def passages(self, places: npt.NDArray[np.int64]) -> pa.Table:
         """Read the id, text and filter columns of passages.
 
         Args:
             places: `(n,)` int64, from `waiting`.
+
+        Raises:
+            MovedOnError: when another process has moved the table on and removed the files; look for `waiting` again.
+            CorruptMemoryError: when the table cannot be read.
         """
         columns = ["id", "text", *FILTER_COLUMNS]
         order = np.argsort(places, kind="stable")
-        rows = guarded(self.folder, lambda: self._chunks.take(places[order].tolist(), columns=columns))
+        try:
+            rows = self._chunks.take(places[order].tolist(), columns=columns)
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+            if self.outdated():
+                raise MovedOnError(f"The memory in {self.folder} changes; run the command again.") from error
+            raise corrupt(self.folder, error) from error
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return rows.take(back)
@@ -151,7 +167,7 @@ class VectorWriter:
 
     def _open(self) -> None:
         lance = lance_module()
-        self._chunks = lance.dataset(str(self.folder / CHUNKS))
+        self._chunks, self._vectors = lance.dataset(str(self.folder / CHUNKS)), None
         if newest_version(self.folder, VECTORS):
             self._vectors = lance.dataset(str(self.folder / VECTORS))
             if (self._vectors.schema.metadata or {}).get(MODEL_KEY, b"").decode() != self.model:
@@ -179,8 +195,7 @@ class VectorWriter:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if self.outdated():
-            self._chunks = lance_module().dataset(str(self.folder / CHUNKS))
+        self._look_again()
         rows = self._chunks.to_table(columns=["id", "session_id", "block_type", "ts", "offset"])
         rows = rows.append_column("place", pa.array(np.arange(rows.num_rows)))
         latest = rows.group_by("session_id").aggregate([("ts", "max")])
@@ -201,7 +216,12 @@ class VectorWriter:
         order = np.lexsort((places, newest_first[session.to_numpy()], tiers))
         return Waiting(places[order], tiers[order])
 
+    def _look_again(self) -> None:
+        if self.outdated():
+            self._chunks = lance_module().dataset(str(self.folder / CHUNKS))
+
     def _without_vectors(self, ids: Sequence[str]) -> pa.Table:
+        self._look_again()
         columns = ["id", "text", *FILTER_COLUMNS]
         left = list(dict.fromkeys(ids))
         if self._vectors is not None:

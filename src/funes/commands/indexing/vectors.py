@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from funes.commands.indexing.report import IndexReport, Progress
 from funes.memory.schema import CALLS, PROSE, TIERS, tier_of
-from funes.memory.vector_store import VectorWriter
+from funes.memory.vector_store import MovedOnError, VectorWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +85,8 @@ def embed_waiting(
         while start < len(order) and not (stop() or _over(deadline)):
             tier = order.tiers[start]
             window = order.places[start : start + WINDOW][order.tiers[start : start + WINDOW] == tier]
-            phase.window(window, int(tier) in CODED, lambda: stop() or _over(deadline))
+            with contextlib.suppress(MovedOnError):  # which is seen below
+                phase.window(window, int(tier) in CODED, lambda: stop() or _over(deadline))
             start += len(window)
             if writer.outdated():
                 # Another process stored new passages: they are newer, so it is their turn.

@@ -13,42 +13,53 @@ import numpy as np
 from funes.memory.counts import COUNTED, PieceCounts
 from funes.memory.identity import FORMAT
 from funes.memory.remote.merge import Holdings, Missing
+from funes.memory.remote.publish import Publication
 from funes.memory.remote.source import Source
 from funes.memory.remote.tables import Tables
+from funes.memory.schema import REFERENCE, SESSION_TYPE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class _Counted:
-    """Passes batches on and counts their rows."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self.batches = batches
-        self.rows = 0
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self.batches:
-            self.rows += batch.num_rows
-            yield batch
-
-
-def append(tables: Tables, source: Source, missing: Missing, there: Holdings) -> tuple[int, int]:
+def append(tables: Tables, source: Source, missing: Missing, there: Holdings, done: Publication) -> None:
     """Append what is missing: text first, so that no vector is ever without its passage.
 
-    Returns:
-        Numbers of rows added to the two tables.
+    Args:
+        tables: of the destination.
+        source: the local memory.
+        missing: what the destination lacks of it.
+        there: what the destination holds.
+        done: what was appended is added to its numbers, also when a fault ends this in between.
     """
     rows = _Counted(source.rows(missing, there.texts.tolist()))
     if len(missing.rows) or len(missing.titles):
         tables.append_rows(iter(rows))
+        done.rows += rows.rows
+        done.titles += rows.titles
+        done.copies += rows.copies
     batches = source.vectors(missing, there.vectors.tolist())
     first = next(batches, None)
-    if first is None:
-        return rows.rows, 0
-    vectors = _Counted(_chain(first, batches))
-    tables.append_vectors(iter(vectors), source.vectors_schema())
-    return rows.rows, vectors.rows
+    if first is not None:
+        vectors = _Counted(_chain(first, batches))
+        tables.append_vectors(iter(vectors), source.vectors_schema())
+        done.vectors += vectors.rows
+
+
+class _Counted:
+    """Passes batches on and counts their rows, and of those of the chunks table the titles and the references."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self.batches = batches
+        self.rows = self.titles = self.copies = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches:
+            self.rows += batch.num_rows
+            if "offset" in batch.schema.names:
+                self.titles += batch.column("block_type").to_pylist().count(SESSION_TYPE)
+                self.copies += batch.column("offset").to_pylist().count(REFERENCE)
+            yield batch
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -56,9 +67,13 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield from rest
 
 
-def new_identity() -> bytes:
-    """Content of `memory.json` for a memory that has none."""
-    return (json.dumps({"format": FORMAT, "id": uuid.uuid4().hex}) + "\n").encode()
+def new_identity(birth: str = "") -> bytes:
+    """Content of `memory.json` for a memory that has none.
+
+    Args:
+        birth: what tells the memory from others; empty to draw something.
+    """
+    return (json.dumps({"format": FORMAT, "id": birth or uuid.uuid4().hex}) + "\n").encode()
 
 
 def refresh_counts(tables: Tables, folder: Path) -> bool:

@@ -53,7 +53,15 @@ class FolderTarget:
         """Never known: who may read it is not decided here."""
         return False
 
-    def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
+    def write(
+        self,
+        tables: Tables,
+        source: Source,
+        missing: Missing,
+        there: Holdings,
+        compact: bool,
+        done: Publication,
+    ) -> None:
         """Add rows under both locks of the folder; a version that came since `look` counts as moved."""
         words = WriterLock(self.folder, WORDS_LOCK, LOCK_SECONDS, doing="publishing")
         vectors = WriterLock(self.folder, VECTORS_LOCK, LOCK_SECONDS, doing="publishing")
@@ -63,8 +71,7 @@ class FolderTarget:
             ensure_identity(self.folder)
             before = self._bytes()
             self._told("write", 0, 1)
-            done = Publication(titles=len(missing.titles))
-            done.rows, done.vectors = written(self.folder, lambda: append(tables, source, missing, there))
+            written(self.folder, lambda: append(tables, source, missing, there, done))
             written(self.folder, lambda: tables.maintain(compact=compact))
             refresh_counts(tables, self.folder)
             self._write_card()
@@ -74,7 +81,6 @@ class FolderTarget:
             done.version = self.version()
             done.after = len(self._open().holdings().texts)
             done.sent = sum(size for path, size in after.items() if path not in before)
-            return done
 
     def _open(self) -> Tables:
         present = [name for name in TABLES if newest_version(self.folder, name)]

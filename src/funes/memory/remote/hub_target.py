@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from funes.memory.uri import MemoryPlace
 
 
+NEW = frozenset({".gitattributes"})
+"""What the Hub puts into a repository that it makes."""
+
+
 class HubTarget:
     """A dataset repository.
 
@@ -62,6 +66,7 @@ class HubTarget:
         self._work = work
         self._told = told or (lambda *_: None)
         self._parent = ""
+        self._created = False
         self._before: frozenset[str] = frozenset()
         self._remote: frozenset[str] = frozenset()
 
@@ -104,30 +109,47 @@ class HubTarget:
         """Whether anybody may read the repository; one that is still to be made will be private."""
         return bool(self._parent) and self._client.is_public(self._place.repo)
 
-    def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
+    def write(
+        self,
+        tables: Tables,
+        source: Source,
+        missing: Missing,
+        there: Holdings,
+        compact: bool,
+        done: Publication,
+    ) -> None:
         """Make the next version and commit it; the repository is made, private, if there is none."""
-        done = Publication(titles=len(missing.titles))
+        made = Publication()  # counts only once it is committed
         self._told("write", 0, 1)
-        done.rows, done.vectors = written(self._copy, lambda: append(tables, source, missing, there))
+        written(self._copy, lambda: append(tables, source, missing, there, made))
         written(self._copy, lambda: tables.maintain(compact=compact))
         add, delete = self._changes(tables)
         self._told("write", 1, 1)
         if not self._parent:
-            done.created = self._client.create(self._place.repo)
-            if not done.created and not self._exists():
-                raise RemoteDeniedError(
-                    f"{self.label} exists, but the token here may not see it; use another token or another name."
-                )
-            if not done.created:
-                raise RemoteMovedError(f"{self.label} was made by somebody else meanwhile; run the command again.")
-            self._parent = self._client.head(self._place.repo)
-        done.sent = sum(
+            self._create()
+        done.created = self._created
+        made.sent = sum(
             len(content) if isinstance(content, bytes) else content.stat().st_size for content in add.values()
         )
-        done.version = self._commit(add, delete, done)
+        done.version = self._commit(add, delete, made)
+        done.rows, done.titles, done.copies, done.vectors = made.rows, made.titles, made.copies, made.vectors
+        done.sent = made.sent
+        done.after = len(there.texts) + made.passages
         self._keep(done.version)
-        done.after = len(there.texts) + _new_texts(source, missing, there)
-        return done
+
+    def _create(self) -> None:
+        """Make the repository. The first commit in it has to be this one, which was made for an empty one."""
+        repo = self._place.repo
+        made = self._client.create(repo)
+        if not made and not self._exists():
+            raise RemoteDeniedError(
+                f"{self.label} exists, but the token here may not see it; use another token or another name."
+            )
+        self._created = self._created or made
+        head = self._client.head(repo)
+        if not made or not set(self._client.files(repo, head)) <= NEW:
+            raise RemoteMovedError(f"{self.label} was made by somebody else meanwhile; run the command again.")
+        self._parent = head
 
     def _commit(self, add: Mapping[str, Path | bytes], delete: list[str], done: Publication) -> str:
         total = done.sent
@@ -205,15 +227,7 @@ class HubTarget:
 
 def _message(done: Publication) -> str:
     """Title of the commit."""
-    passages = done.rows - done.titles
-    counted = {"passages": passages} if passages else {"vectors": done.vectors, "titles": done.titles}
+    beside = {"vectors": done.vectors, "titles": done.titles, "copies": done.copies}
+    counted = {"passages": done.passages} if done.passages else beside
     parts = [f"{count:,} {name}" for name, count in counted.items() if count]
     return f"Add {' and '.join(parts)}" if parts else "Merge and index"
-
-
-def _new_texts(source: Source, missing: Missing, there: Holdings) -> int:
-    """Number of passages that the memory had no text of."""
-    import numpy as np
-
-    passages = np.unique(source.catalogue.passages[missing.rows])
-    return int((~np.isin(passages, there.texts)).sum())

@@ -33,7 +33,8 @@ class Publication:
     """What was published.
 
     Attributes:
-        rows, vectors, titles: numbers of rows added.
+        rows, vectors, titles: numbers of rows added; the titles are among the rows.
+        copies: those of the rows that refer to a passage which another session has in the destination.
         before, after: passages that the destination held before and holds now, none counted twice.
         version: commit on the Hub, version of the chunks table elsewhere; empty when nothing was there to publish.
         sent: bytes sent, or written where the destination is a folder or a store.
@@ -44,12 +45,18 @@ class Publication:
     rows: int = 0
     vectors: int = 0
     titles: int = 0
+    copies: int = 0
     before: int = 0
     after: int = 0
     version: str = ""
     sent: int = 0
     created: bool = False
     attempts: int = 1
+
+    @property
+    def passages(self) -> int:
+        """Number of passages that the destination did not have before."""
+        return self.rows - self.titles - self.copies
 
 
 class Target(Protocol):
@@ -73,8 +80,24 @@ class Target(Protocol):
         """Whether it is known that anybody may read it."""
         ...
 
-    def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
-        """Add rows to the version that `look` has opened, all of them or none.
+    def write(
+        self,
+        tables: Tables,
+        source: Source,
+        missing: Missing,
+        there: Holdings,
+        compact: bool,
+        done: Publication,
+    ) -> None:
+        """Add rows to the version that `look` has opened, all of them or, but for a store, none.
+
+        Args:
+            tables: what `look` has opened.
+            source: the local memory.
+            missing: which of its rows.
+            there: what the destination holds.
+            compact: index, merge and clean up all of it.
+            done: is added to, also by an attempt that has to be made again.
 
         Raises:
             RemoteMovedError: when there is a newer version, so that somebody has to look again.
@@ -100,38 +123,46 @@ def publish(target: Target, source: Source, choose: Choose, *, compact: bool = F
         RemoteError: when the connection fails, or the destination refuses.
         FunesError: when the destination cannot be read or written, or is no memory that rows can be added to.
     """
-    faults = 0
-    unanswered: tuple[Missing, Holdings] | None = None
+    done = Publication()
+    faults, first, unanswered = 0, None, None
     for attempt in range(1, ATTEMPTS + 1):
-        tables = target.look()
-        tables.check(source.model)
-        there = tables.holdings()
+        done.attempts = attempt
+        try:
+            tables = target.look()
+            tables.check(source.model)
+            there = tables.holdings()
+        except RemoteMovedError:
+            if attempt == ATTEMPTS:
+                raise
+            _pause(attempt)
+            continue
+        first = there if first is None else first
+        done.before = len(first.texts)
         missing = choose(there)
         if not missing and not (compact and tables.chunks is not None):
-            done = Publication(before=len(there.texts), after=len(there.texts), version=target.version())
+            done.after, done.version = len(there.texts), target.version()
             if unanswered is not None:
-                _arrived(done, source, *unanswered, there)
-            done.attempts = attempt
+                _arrived(done, source, unanswered, first, there)
             return done
         try:
-            done = target.write(tables, source, missing, there, compact)
+            target.write(tables, source, missing, there, compact, done)
         except (RemoteMovedError, RemoteBusyError, RemoteUnreachableError) as fault:
             if not isinstance(fault, RemoteMovedError):
                 faults += 1
-                unanswered = missing, there
-            if attempt == ATTEMPTS or faults == FAULTS:
-                raise
-            # Whoever lost waits a random while, longer each time, so that many writers get out of each other's way.
-            pause = random.uniform(0.3, 1.0) * min(_FIRST_PAUSE * 2 ** min(attempt, 6), _LONGEST_PAUSE)
+                unanswered = missing
             asked = fault.wait if isinstance(fault, RemoteBusyError) else 0.0
-            if asked > _LONGEST_WAIT:
+            if attempt == ATTEMPTS or faults == FAULTS or asked > _LONGEST_WAIT:
                 raise
-            time.sleep(max(pause, asked))
+            _pause(attempt, asked)
             continue
-        done.attempts = attempt
-        done.before = len(there.texts)
         return done
     raise AssertionError("the last attempt returns or raises")
+
+
+def _pause(attempt: int, asked: float = 0.0) -> None:
+    """Wait a random while, longer each time, so that many writers get out of each other's way."""
+    pause = random.uniform(0.3, 1.0) * min(_FIRST_PAUSE * 2 ** min(attempt, 6), _LONGEST_PAUSE)
+    time.sleep(max(pause, asked))
 
 
 def _arrived(done: Publication, source: Source, sent: Missing, before: Holdings, now: Holdings) -> None:
@@ -144,5 +175,7 @@ def _arrived(done: Publication, source: Source, sent: Missing, before: Holdings,
         return
     embedded = np.concatenate([sent.rows, sent.vectors])
     vectors = np.unique(catalogue.passages[embedded[catalogue.embedded[embedded]]])
-    done.rows, done.titles, done.before = len(rows), len(sent.titles), len(before.texts)
+    texts = np.unique(catalogue.passages[sent.rows])
+    done.rows, done.titles = len(rows), len(sent.titles)
+    done.copies = len(sent.rows) - int((~np.isin(texts, before.texts)).sum())
     done.vectors = int((~np.isin(vectors, before.vectors)).sum())

@@ -15,7 +15,7 @@ from typing import Any
 
 from funes.errors import FunesError
 from funes.memory.identity import newest_version
-from funes.memory.lance import guarded, lance_module
+from funes.memory.lance import guarded, lance_module, settled
 from funes.memory.schema import CHUNKS, VECTORS
 
 TABLES = (CHUNKS, VECTORS)
@@ -51,8 +51,8 @@ def freeze(folder: Path, copy: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             for name in TABLES:
                 if newest_version(folder, name):
-                    table = guarded(folder, lambda name=name: lance_module().dataset(str(folder / name)))  # type: ignore[misc]
-                    link_files(folder / name, sorted(live_files(table)), copy / name)
+                    files = settled(folder, lambda name=name: live_files(lance_module().dataset(str(folder / name))))  # type: ignore[misc]
+                    link_files(folder / name, sorted(files), copy / name)
             return
     raise FunesError(f"The memory in {folder} changes all the time; run the command again in a minute.")
 

@@ -29,6 +29,9 @@ from funes.memory.remote.tables import Tables
 
 T = TypeVar("T")
 
+FILES_TRIES = 5
+"""How often the files beside the tables are written because others publish at the same time; they are statistics."""
+
 
 class StoreTarget:
     """Tables in an object store.
@@ -62,12 +65,19 @@ class StoreTarget:
         """Never known: who may read it is not decided here."""
         return False
 
-    def write(self, tables: Tables, source: Source, missing: Missing, there: Holdings, compact: bool) -> Publication:
+    def write(
+        self,
+        tables: Tables,
+        source: Source,
+        missing: Missing,
+        there: Holdings,
+        compact: bool,
+        done: Publication,
+    ) -> None:
         """Append rows, then clear up what another writer appended at the same time."""
-        done = Publication(titles=len(missing.titles))
         before = self._guard(tables.bytes_held)
         self._told("write", 0, 2)
-        done.rows, done.vectors = self._guard(lambda: append(tables, source, missing, there))
+        self._guard(lambda: append(tables, source, missing, there, done))
         if tables.crossed:
             self._guard(tables.remove_twice_stored)
         self._told("write", 1, 2)
@@ -76,9 +86,8 @@ class StoreTarget:
         done.after = len(self._guard(now.holdings).texts)
         done.sent = max(0, self._guard(now.bytes_held) - before)
         self._version = done.version = str(now.versions()[0])
-        self._guard(lambda: self._write_files(now))
+        self._write_files()
         self._told("write", 2, 2)
-        return done
 
     def _maintain(self, tables: Tables, compact: bool) -> None:
         """Index and merge. Where another writer does the same at the same time, one of them is enough."""
@@ -112,8 +121,20 @@ class StoreTarget:
             raise
         return True
 
-    def _write_files(self, tables: Tables) -> None:
-        """The card, the counts and the identity, each where it is needed."""
+    def _write_files(self) -> None:
+        """Bring the files beside the tables up to date.
+
+        The last of several writers to get here has to leave what fits the newest version, so it looks whether there is
+        another one once it has written, and each writer comes here after its own commits.
+        """
+        for _ in range(FILES_TRIES):
+            tables = self._guard(self._open)
+            self._guard(lambda tables=tables: self._write_files_of(tables))  # type: ignore[misc]
+            if self._guard(self._open).versions() == tables.versions():
+                return
+
+    def _write_files_of(self, tables: Tables) -> None:
+        """The card, the counts and the identity of one version, each where it is needed."""
         from funes.memory.reader import MemoryReader
 
         session = self._session()
@@ -124,7 +145,7 @@ class StoreTarget:
                     session.download_file(file, str(folder / file))
             changed = [COUNTS] if refresh_counts(tables, folder) else []
             if not (folder / IDENTITY).exists():
-                (folder / IDENTITY).write_bytes(new_identity())
+                (folder / IDENTITY).write_bytes(new_identity(tables.birth()))
                 changed.append(IDENTITY)
             path = folder / card.FILE
             existing = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from funes.errors import CorruptMemoryError, FunesError
+from funes.memory.identity import newest_version
 from funes.memory.lance import is_lance_fault, lance_module
-from funes.memory.maintenance import index_chunks, index_vectors, tidy
+from funes.memory.maintenance import FTS, index_chunks, index_vectors, tidy
+from funes.memory.remote.faults import RemoteMovedError
 from funes.memory.remote.merge import KEY_COLUMNS, Holdings, digests
 from funes.memory.remote.source import model_of
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, VECTORS, chunks_schema
@@ -60,6 +63,7 @@ class Tables:
         self._unread = unread
         self.crossed = False
         there = set(present)
+        self._began = self._newest()
         self.chunks = self._read(lambda: self._open(CHUNKS)) if CHUNKS in there else None
         self.vectors = self._read(lambda: self._open(VECTORS)) if VECTORS in there else None
 
@@ -118,9 +122,10 @@ class Tables:
         """Append rows to the chunks table in one commit, making the table if there is none."""
         if self.chunks is None:
             self.chunks = self._create(CHUNKS, chunks_schema())
-            if not self._unread:
-                # The word index is made first, so that no reader ever meets rows without its way to cut words.
-                index_chunks(self.chunks)
+        if not self._unread and FTS not in {index.name for index in self.chunks.describe_indices()}:
+            # The word index is made first, so that no reader ever meets rows without its way to cut words; also where
+            # whoever made the table was killed, or has not come to it yet.
+            index_chunks(self.chunks)
         self.chunks = self._append(self.chunks, chunks_schema(), batches)
 
     def append_vectors(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -176,6 +181,19 @@ class Tables:
     def versions(self) -> tuple[int, int]:
         """Versions of the two tables, 0 for one that is not there."""
         return tuple(0 if table is None else int(table.version) for table in (self.chunks, self.vectors))  # type: ignore[return-value]
+
+    def birth(self) -> str:
+        """What tells the memory from others, the same for all who look: the transaction that made its chunks table.
+
+        Empty when the record of that is gone.
+        """
+        try:
+            made = self.chunks.read_transaction(1) if self.chunks is not None else None
+        except BaseException as error:
+            if not is_lance_fault(error):
+                raise
+            return ""
+        return "" if made is None else str(made.uuid).replace("-", "")
 
     def bytes_held(self) -> int:
         """Bytes of the data files and indexes of the open versions."""
@@ -245,9 +263,15 @@ class Tables:
                 from funes.memory.remote.stores import store_fault
 
                 raise store_fault(error, self.location) from error
+            if self._newest() != self._began:
+                raise RemoteMovedError(f"{self.label} was written to meanwhile; run the command again.") from error
             raise CorruptMemoryError(
                 f"{self.label} is damaged: its tables cannot be read, so nothing can be added; push to a new name."
             ) from error
+
+    def _newest(self) -> list[int]:
+        """Versions of the tables that are in a folder."""
+        return [] if self.store else [newest_version(Path(self.location), name) for name in (CHUNKS, VECTORS)]
 
     def _open(self, name: str) -> Any:
         return lance_module().dataset(self.path(name), **self._options())
