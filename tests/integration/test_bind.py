@@ -91,7 +91,7 @@ def test_binding_publishes_and_tells_the_agents(run, home, hub, answers):
     before = home.tree()
     code, out, err = run("bind", REPO)
     assert (code, err) == (0, "")
-    assert answers[1] == [f"Publish 1 passages of 1 sessions to {REPO}?"]
+    assert answers[1] == [f"Publish 1 passage of 1 session to {REPO}?"]
     assert f"{REPO}: 1 passage of 1 session published" in out
     assert "what is new is published to it whenever a session begins or ends; undo: funes bind local" in out
     assert "The token comes from HF_TOKEN" in out

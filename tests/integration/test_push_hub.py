@@ -74,6 +74,18 @@ def test_what_was_published_is_in_the_cache_already(hub, machines, run):
     assert hub.traffic.count("GET /datasets/.*/resolve/") == 0
 
 
+def test_a_passage_that_several_sessions_contain_counts_once(hub, machines, run):
+    first = machines[0].remember("a", ["said in both", "only here"])
+    machines[0].store([reference(first[0], "b", 0)], vectors=False)
+    line = run("push", REPO)[1].splitlines()[0]
+    assert line.startswith(f"{REPO}: 2 passages of 2 sessions published, 2 with vectors, and 1 copy of a passage, ")
+    assert line.endswith("; it holds 2 passages")
+    assert f"publishes to: {REPO}: 2 passages of this machine; " in run("status")[1]
+    machines[0].store([reference(row, "c", seq) for seq, row in enumerate(first)], vectors=False)
+    assert "not published: 2 passages" in run("status", REPO)[1]
+    assert run("push", REPO)[1].startswith(f"{REPO}: 2 copies of passages published, ")
+
+
 def test_another_push_sends_what_is_new_and_nothing_twice(hub, machines, run):
     one, _ = machines
     one.remember("a", [f"turn {number} about the parser" for number in range(500)])

@@ -183,7 +183,7 @@ class _Push:
         all_held = bool(self._missing and held and not self._left and not done.rows)
         report = PushReport(self.label, done, held, all_held, len(self._sessions))
         report.asked, report.ignored = self._asked, len(ignored)
-        report.waiting = len(catalogue.offer(sessions, words=True)) - len(self.offered)
+        report.waiting = catalogue.waiting(sessions, self.offered)
         if selection is not None:
             report.repo, report.reviewed = selection.repo, len(selection.sessions)
         return report
@@ -192,18 +192,19 @@ class _Push:
         """Decide what is added: everything that is missing and clean, if that is what the user wants."""
         missing = self.source.catalogue.lacking(self.offered, there)
         self._there, self._sent, self._verdict = there, missing, None
-        self._missing = self._left = len(missing.rows)
+        self._missing = self._left = self.source.catalogue.distinct(missing.rows)
         if not missing:
             return missing
         self._guard(there)
         self._verdict = self._scan(missing)
         left = missing.without(self._verdict.places, self.source.catalogue, there)
-        self._sent, self._left = left, len(left.rows)
+        self._sent, self._left = left, self.source.catalogue.distinct(left.rows)
         if left:  # else they are those of an attempt that did get through, if there are any
             self._sessions = {self.source.catalogue.sessions[place] for place in left.rows.tolist()}
         if self.options.ask and left and not self._agreed:
+            what = f"{_counted(self._left, 'passage')} of {_counted(len(self._sessions), 'session')}"
             self._ask(
-                f"Publish {self._left:,} passages of {len(self._sessions):,} sessions to {self.label}?",
+                f"Publish {what} to {self.label}?",
                 f"{self.label} is published to for the first time, which needs somebody to agree; add --yes.",
             )
         return left
@@ -270,3 +271,7 @@ class _Push:
             self._phase, self._told = phase, 0
         self.progress.advance(done - self._told)
         self._told = done
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

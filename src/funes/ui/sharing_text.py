@@ -141,12 +141,15 @@ def _first(report: PushReport) -> str:
         if done.sent:
             return f"{report.label}: merged and indexed, {megabytes(done.sent)} sent"
         return f"{report.label}: nothing new to publish; it holds {done.after:,} passages"
-    rows = done.rows - done.titles
-    what = f"{rows:,} {_plural(rows, 'passage')} of {report.sessions:,} {_plural(report.sessions, 'session')} published"
-    what += f", {done.vectors:,} with vectors"
-    if not rows:
+    passages, copies = done.passages, done.copies
+    what = f"{passages:,} {_plural(passages, 'passage')} of {report.sessions:,} {_plural(report.sessions, 'session')}"
+    what += f" published, {done.vectors:,} with vectors"
+    if copies:
+        what += f", and {_copies(copies)}"
+    if not passages:
         parts = [(done.vectors, "vector"), (done.titles, "title")]
-        what = " and ".join(f"{count:,} {_plural(count, name)}" for count, name in parts if count) + " published"
+        said = [f"{count:,} {_plural(count, name)}" for count, name in parts if count]
+        what = " and ".join([_copies(copies), *said] if copies else said) + " published"
     return f"{report.label}: {what}, {megabytes(done.sent)} sent; it holds {done.after:,} passages"
 
 
@@ -158,3 +161,7 @@ def _fields(block: HeldBack) -> dict[str, Any]:
 
 def _plural(count: int, word: str) -> str:
     return word if count == 1 else f"{word}s"
+
+
+def _copies(count: int) -> str:
+    return "1 copy of a passage" if count == 1 else f"{count:,} copies of passages"

@@ -82,7 +82,7 @@ def _publish(memory: str) -> dict[str, Any]:
         return {}
     report = push(PushOptions(memory, words=state.words, wait=0.0))
     done = report.done
-    values: dict[str, Any] = {"passages": done.rows - done.titles, "vectors": done.vectors, "sent": done.sent}
+    values: dict[str, Any] = {"passages": done.passages, "vectors": done.vectors, "sent": done.sent}
     if report.held:
         values["held_back"] = len(report.held)
     return values

@@ -71,13 +71,13 @@ def look(memory: str) -> Standing | None:
             offered = source.catalogue.offer(sessions, words=state.words)
             missing = source.catalogue.lacking(offered, Holdings(rows=ledger.published()))
             missing.vectors = missing.vectors[:0]
-            standing.waiting = len(source.catalogue.offer(sessions, words=True)) - len(offered)
+            standing.waiting = source.catalogue.waiting(sessions, offered)
             verdict = None
             if len(missing.rows):
                 verdict = Gate(source).verdict(missing)
                 standing.would_hold_back = [asdict(block) for block in verdict.held]
                 missing = missing.without(verdict.places, source.catalogue, Holdings())
-            standing.pending = len(missing.rows)
+            standing.pending = source.catalogue.distinct(missing.rows)
             standing.repo = selection.repo if selection is not None else ""
     except NoMemoryError:
         return None

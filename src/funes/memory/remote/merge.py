@@ -160,8 +160,16 @@ class Catalogue:
         return int(np.isin(np.unique(self.passages[~self._title]), there.texts).sum())
 
     def passages_among(self, rows: Digests) -> int:
-        """Count the passages, titles left out, among rows given by their digests."""
-        return int((np.isin(self.rows, rows) & ~self._title).sum())
+        """Count the passages, titles left out and none twice, among rows given by their digests."""
+        return self.distinct(np.flatnonzero(np.isin(self.rows, rows) & ~self._title))
+
+    def distinct(self, places: Places) -> int:
+        """Count the different passages among rows."""
+        return len(np.unique(self.passages[places]))
+
+    def waiting(self, sessions: Collection[str] | None, offered: Places) -> int:
+        """Count the passages that are not offered because they, or other pieces of their blocks, have no vector."""
+        return self.distinct(np.setdiff1d(self.offer(sessions, words=True), offered))
 
     def blocks_of(self, places: Places) -> dict[Block, list[int]]:
         """Group rows with all the other rows of their blocks: for each block its rows in the order of its splits."""
