@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -66,19 +67,21 @@ def surroundings(outline: Outline, ids: Sequence[str]) -> list[Surroundings]:
     Returns:
         For each passage what surrounds it; nothing for one that is not prose.
     """
-    found = []
+    found: list[tuple[int, int, list[int]]] = []
     for place in outline.places(ids).tolist():
         if place == NOWHERE:
-            found.append(Surroundings())
+            found.append((NOWHERE, NOWHERE, []))
             continue
         first, end = outline.session(place)
-        around = [*range(max(first, place - REACH), place), *range(place + 1, min(end, place + REACH + 1))]
         prompt = NOWHERE if outline.is_prompt(place) else outline.prompt_before(place)
-        before = place - 1 if place > first else NOWHERE
-        named = [one for one in (prompt, before) if one != NOWHERE]
-        known = dict(zip((*named, *around), outline.ids([*named, *around]), strict=True))
-        found.append(Surroundings(known.get(prompt, ""), known.get(before, ""), tuple(known[one] for one in around)))
-    return found
+        around = [*range(max(first, place - REACH), place), *range(place + 1, min(end, place + REACH + 1))]
+        found.append((prompt, place - 1 if place > first else NOWHERE, around))
+    places = list({place for prompt, _, around in found for place in (prompt, *around)} - {NOWHERE})
+    known = dict(zip(places, outline.ids(places), strict=True)) | {NOWHERE: ""}
+    return [
+        Surroundings(known[prompt], known[before], tuple(known[place] for place in around))
+        for prompt, before, around in found
+    ]
 
 
 def completed(own: Floats, around: Sequence[Surroundings], matches: Mapping[str, Floats]) -> Floats:
@@ -92,10 +95,18 @@ def completed(own: Floats, around: Sequence[Surroundings], matches: Mapping[str,
     Returns:
         `(n, q)` float32, nowhere less than `own`.
     """
+    rows = {identifier: row for row, identifier in enumerate(matches)}
+    nothing = len(rows)
+    found = np.full((nothing + 1, own.shape[1]), -np.inf, np.float32)
+    for row, match in enumerate(matches.values()):
+        found[row] = match
+    columns: list[tuple[np.float32, Sequence[str]]] = [
+        (PROMPT, [one.prompt for one in around]),
+        (BEFORE, [one.before for one in around]),
+        *((AROUND, column) for column in zip_longest(*(one.around for one in around), fillvalue="")),
+    ]
     result = own.copy()
-    for row, one in zip(result, around, strict=True):
-        for share, identifiers in ((PROMPT, (one.prompt,)), (BEFORE, (one.before,)), (AROUND, one.around)):
-            for identifier in identifiers:
-                if (match := matches.get(identifier)) is not None:
-                    np.maximum(row, share * match, out=row)
+    for share, identifiers in columns:
+        chosen = [rows.get(identifier, nothing) for identifier in identifiers]
+        np.maximum(result, share * found[chosen], out=result)
     return result
