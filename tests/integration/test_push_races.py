@@ -14,6 +14,8 @@ from funes.memory.reader import MemoryReader
 from funes.memory.remote import card
 from funes.memory.remote.folder_target import FolderTarget
 from funes.memory.remote.hub import HubClient
+from funes.memory.remote.store_target import StoreTarget
+from funes.memory.remote.stores import storage_options
 from funes.memory.remote.tables import Tables
 from funes.memory.schema import CHUNKS, chunks_schema
 from tests.support.sharing import rows_in
@@ -68,7 +70,7 @@ def test_a_repository_that_another_fills_as_soon_as_it_is_made(hub, machines, ru
 
 def test_a_store_whose_first_writer_was_killed_before_it_made_the_index_of_words(s3, machines, run):
     url = f"s3://{s3.bucket()}/memory"
-    options = {"aws_endpoint": s3.url, "aws_region": "us-east-1", "allow_http": "true"}
+    options = storage_options(url)
     Tables("test", url, [], options, store=True)._create(CHUNKS, chunks_schema())
     assert MemoryReader.open(url).words("parser", Filter(), 10) == []
     machines[0].remember("a", ["def parseHeaderLine"])
@@ -98,6 +100,41 @@ def test_a_store_whose_vectors_another_makes_between_the_text_and_the_vectors(s3
         "attempts": 2,
     }
     assert MemoryReader.open(url).statistics().embedded == 2
+
+
+def test_two_texts_that_come_to_stand_at_one_place_of_a_store(s3, machines, run, meanwhile):
+    """As when two versions of the rules redact a block differently: it becomes a further block of its turn."""
+    one, two = machines
+    one.remember("a", ["as one has it"])
+    two.remember("a", ["as two has it"])
+    two.remember("b", ["only two"])
+    url = f"s3://{s3.bucket()}/memory"
+    assert run("push", url, "--yes", "--sessions", "a")[0] == 0
+    one.remember("a", ["later, as one has it"])
+    meanwhile(StoreTarget, "look", "push", url, after=True)
+    out = run("push", url, "--yes", "--json")[1]
+    assert json.loads(out[out.index("{") :])["rows"] == 1
+    chunks = MemoryReader.open(url).session_chunks("a")
+    assert sorted((chunk.block_idx, chunk.text) for chunk in chunks) == [
+        (0, "as one has it"),
+        (1, "as two has it"),
+        (2, "later, as one has it"),
+    ]
+
+
+def test_a_reader_between_two_writers_sees_a_row_once(s3, machines, run):
+    machines[0].remember("a", ["said once"])
+    url = f"s3://{s3.bucket()}/memory"
+    assert run("push", url, "--yes")[0] == 0
+    tables = Tables("test", url, [CHUNKS], storage_options(url), store=True)
+    tables.append_rows(iter(tables.chunks.to_table().to_batches()))
+    assert texts(url) == {"a": ["said once"]}
+    assert [hit for hit, _ in MemoryReader.open(url).words("said", Filter(), 10)] == [tables_ids(tables)]
+
+
+def tables_ids(tables):
+    """The one id in the tables."""
+    return tables.chunks.to_table(columns=["id"]).column("id").unique().to_pylist()[0]
 
 
 def test_the_files_beside_the_tables_of_a_store_fit_its_newest_version(s3, machines, run, meanwhile):

@@ -255,7 +255,9 @@ class MemoryReader:
         if not places:
             return []
         condition = " OR ".join(f"({_stretch(*place)})" for place in dict.fromkeys(places))
-        chunks = table_rows(self._chunks.scan(CHUNK_COLUMNS, condition))
+        rows = table_rows(self._chunks.scan(CHUNK_COLUMNS, condition))
+        # Two writers of a store may leave a row there twice for a moment; the first one is the one that stays.
+        chunks = list({(chunk.session_id, chunk.id): chunk for chunk in reversed(rows)}.values())
         absent = [chunk.id for chunk in chunks if chunk.text is None]
         originals = self.rows(absent) if absent else {}
         for chunk in chunks:

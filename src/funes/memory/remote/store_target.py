@@ -18,6 +18,7 @@ from funes.memory.identity import FILE as IDENTITY
 from funes.memory.lance import is_lance_fault, lance_module
 from funes.memory.remote import card
 from funes.memory.remote.additions import append, new_identity, refresh_counts
+from funes.memory.remote.crossing import give_way, remove_twice_stored
 from funes.memory.remote.faults import RemoteMovedError
 from funes.memory.remote.folder_target import OTHERS
 from funes.memory.remote.merge import Holdings, Missing
@@ -79,7 +80,11 @@ class StoreTarget:
         self._told("write", 0, 2)
         self._guard(lambda: append(tables, source, missing, there, done))
         if tables.crossed:
-            self._guard(tables.remove_twice_stored)
+            self._guard(lambda: remove_twice_stored(tables))
+            gone = self._guard(lambda: give_way(tables, source.catalogue.rows[missing.rows]))
+            if gone:
+                done.rows, done.copies = done.rows - gone.total(), done.copies - gone["copies"]
+                raise RemoteMovedError(f"{self.label} was changed by somebody else meanwhile; run the command again.")
         self._told("write", 1, 2)
         self._maintain(tables, compact)
         now = self._guard(self._open)

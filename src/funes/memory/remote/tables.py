@@ -7,14 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from funes.errors import CorruptMemoryError, FunesError
 from funes.memory.identity import newest_version
 from funes.memory.lance import is_lance_fault, lance_module
 from funes.memory.maintenance import FTS, index_chunks, index_vectors, tidy
 from funes.memory.remote.faults import RemoteMovedError
-from funes.memory.remote.merge import KEY_COLUMNS, Holdings, digests
+from funes.memory.remote.merge import KEY_COLUMNS, Holdings
 from funes.memory.remote.source import model_of
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, VECTORS, chunks_schema
 
@@ -99,10 +97,11 @@ class Tables:
         return held
 
     def _clear_up(self) -> None:
+        from funes.memory.remote.crossing import remove_twice_stored
         from funes.memory.remote.stores import is_overtaken
 
         try:
-            self.remove_twice_stored()
+            remove_twice_stored(self)
         except BaseException as error:
             # Whoever was quicker removes the same rows.
             if not (is_lance_fault(error) and is_overtaken(error)):
@@ -159,24 +158,6 @@ class Tables:
             for table in (self.chunks, self.vectors):
                 if table is not None:
                     self._tidy(table, compact, alone)
-
-    def remove_twice_stored(self) -> int:
-        """Remove rows that two writers added at the same time; of each the one stays that came first.
-
-        Whoever looks keeps the same one, so that two may do this at once. Returns the number of rows removed.
-        """
-        removed = 0
-        self.reopen()
-        if self.chunks is not None:
-            rows = self.chunks.scanner(columns=["id", "session_id"], with_row_id=True).to_table()
-            keys = digests(rows.column("id").to_pylist(), rows.column("session_id").to_pylist())
-            removed += _delete_later(self.chunks, keys, rows.column("_rowid").to_numpy())
-        if self.vectors is not None:
-            rows = self.vectors.scanner(columns=["id"], with_row_id=True).to_table()
-            removed += _delete_later(
-                self.vectors, digests(rows.column("id").to_pylist()), rows.column("_rowid").to_numpy()
-            )
-        return removed
 
     def versions(self) -> tuple[int, int]:
         """Versions of the two tables, 0 for one that is not there."""
@@ -278,13 +259,3 @@ class Tables:
 
     def _options(self) -> dict[str, Any]:
         return {"storage_options": self.options} if self.options else {}
-
-
-def _delete_later(table: Any, keys: Any, row_ids: Any) -> int:
-    """Delete all rows but the one with the lowest row id of each key."""
-    order = np.argsort(row_ids, kind="stable")
-    _, first = np.unique(keys[order], return_index=True)
-    later = np.delete(order, first)
-    if len(later):
-        table.delete(f"_rowid IN ({', '.join(map(str, row_ids[later].tolist()))})")
-    return len(later)
