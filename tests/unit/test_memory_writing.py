@@ -15,6 +15,7 @@ import pytest
 from funes.errors import CorruptMemoryError, LockedError
 from funes.memory import maintenance
 from funes.memory.filters import Filter
+from funes.memory.handle import TableHandle
 from funes.memory.identity import ensure_identity, newest_version, read_identity
 from funes.memory.lance import lance_module, settled
 from funes.memory.maintenance import remove_old_versions
@@ -280,6 +281,25 @@ def test_a_read_is_made_again_as_long_as_the_table_moves_on(tmp_path):
     assert settled(machine.memory, read) == "read"
     with pytest.raises(CorruptMemoryError, match="is damaged"):
         settled(machine.memory, lambda: (_ for _ in ()).throw(OSError("Not found")))
+
+
+def test_a_reader_tries_again_as_long_as_the_table_moves_on(tmp_path):
+    machine = Machine(tmp_path, "one")
+    machine.remember("a", ["words"])
+    handle = TableHandle(machine.memory, CHUNKS)
+    tries = []
+
+    def read():
+        tries.append(handle.version)
+        if len(tries) < 4:
+            machine.remember(f"s{len(tries)}", ["more"])
+            raise OSError("Not found: a file of the version that was opened")
+        return "read"
+
+    assert handle.attempt(read) == "read"
+    assert tries == sorted(set(tries))
+    with pytest.raises(CorruptMemoryError, match="is damaged"):
+        handle.attempt(lambda: (_ for _ in ()).throw(OSError("Not found")))
 
 
 def moved_on(folder):

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from funes.errors import FunesError
 from funes.memory.counts import PieceCounts
-from funes.memory.identity import manifest_version
-from funes.memory.lance import corrupt, lance_module
+from funes.memory.identity import manifest_version, newest_version
+from funes.memory.lance import corrupt, is_lance_fault, lance_module
 
 
 class Backing(Protocol):
@@ -71,7 +71,14 @@ class FolderBacking:
 
     def open(self, table: str) -> Any:
         """Open the newest version of a table as a Lance dataset."""
-        return lance_module().dataset(str(self.folder / table))
+        while True:
+            newest = newest_version(self.folder, table)
+            try:
+                return lance_module().dataset(str(self.folder / table))
+            except BaseException as error:
+                # A writer may remove a version that has just been listed, once there is a newer one.
+                if not is_lance_fault(error) or newest_version(self.folder, table) == newest:
+                    raise
 
     def fault(self, error: BaseException) -> FunesError:
         """Make the error for a fault of the storage."""

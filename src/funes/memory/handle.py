@@ -24,7 +24,7 @@ class TableHandle:
     """A Lance dataset that is kept open between queries.
 
     A writer may compact the table and remove the files of old versions while the handle is open; a read that fails is
-    therefore tried once more on the newest version before it counts as a fault.
+    therefore tried again on the newest version before it counts as a fault.
 
     Args:
         place: the memory's folder, or what else holds its tables.
@@ -148,23 +148,22 @@ class TableHandle:
         return self.dialect.translated(self.attempt(read), columns)
 
     def attempt(self, action: Callable[[], T]) -> T:
-        """Run a read, once more on the newest version when it fails.
+        """Run a read; when it fails, once more on the newest version, and again as long as there is a newer one.
 
         Raises:
-            CorruptMemoryError: when it fails there too.
+            CorruptMemoryError: when it fails on a version that stays the newest.
         """
-        try:
-            return action()
-        except BaseException as error:
-            if not is_lance_fault(error):
-                raise
-        self._reopen()
-        try:
-            return action()
-        except BaseException as error:
-            if not is_lance_fault(error):
-                raise
-            raise self.backing.fault(error) from error
+        failed = 0
+        while True:
+            try:
+                return action()
+            except BaseException as error:
+                if not is_lance_fault(error):
+                    raise
+                if failed == self.version:
+                    raise self.backing.fault(error) from error
+            failed = self.version
+            self._reopen()
 
     def _current_register(self) -> Register:
         with self._lock:
