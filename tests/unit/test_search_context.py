@@ -23,7 +23,11 @@ from tests.support.small_memory import CACHE, PARSER, make_memory
 
 def outline(ids: Sequence[str], prompts: Collection[int], session: str = "s") -> Outline:
     """Of one session with a passage in each turn."""
-    return Outline(register_of([_said(session, ids, turn, turn in prompts) for turn in range(len(ids))]), PROSE)
+    return prose_of([_said(session, ids, turn, turn in prompts) for turn in range(len(ids))])
+
+
+def prose_of(chunks: list[Chunk]) -> Outline:
+    return Outline.of(register_of(chunks)).only(PROSE)
 
 
 def register_of(chunks: list[Chunk]) -> Register:
@@ -64,14 +68,14 @@ def test_what_stands_before_the_first_prompt_has_none() -> None:
 def test_tool_output_and_unknown_passages_have_no_context() -> None:
     tool = make_chunk("x", id="tool", session_id="s", seq=2, block_type="tool_result")
     register = register_of([_said("s", ["a", "b"], 0, True), _said("s", ["a", "b"], 1, False), tool])
-    found = surroundings(Outline(register, PROSE), ["tool", "unknown", "b"])
+    found = surroundings(Outline.of(register).only(PROSE), ["tool", "unknown", "b"])
     assert found == [Surroundings(), Surroundings(), Surroundings("a", "a", ("a",))]
-    assert surroundings(Outline(register_of([]), PROSE), ["a"]) == [Surroundings()]
+    assert surroundings(prose_of([]), ["a"]) == [Surroundings()]
 
 
 def test_context_ends_where_the_session_does() -> None:
     chunks = [_said(session, [f"{session}0", f"{session}1"], turn, turn == 0) for turn in (1, 0) for session in "abc"]
-    assert surroundings(Outline(register_of(chunks), PROSE), ["b0", "b1"]) == [
+    assert surroundings(prose_of(chunks), ["b0", "b1"]) == [
         Surroundings("", "", ("b1",)),
         Surroundings("b0", "b0", ("b0",)),
     ]
@@ -80,14 +84,14 @@ def test_context_ends_where_the_session_does() -> None:
 def test_a_passage_that_is_repeated_is_read_where_it_is_stored() -> None:
     chunks = [_said("s", ["p", "same", "q", "same"], turn, turn in (0, 2)) for turn in range(4)]
     chunks[3].text, chunks[3].offset = None, REFERENCE
-    assert Outline(register_of(chunks), PROSE).places(["same"]).tolist() == [1]
+    assert prose_of(chunks).places(["same"]).tolist() == [1]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("ab")), min_size=1, max_size=30), st.data())
 def test_prompts_are_found_as_by_looking_back(turns: list[tuple[bool, str]], data: st.DataObject) -> None:
     ids = [str(number) for number in range(len(turns))]
     chunks = [_said(session, ids, turn, prompt) for turn, (prompt, session) in enumerate(turns)]
-    found = Outline(register_of(chunks), PROSE)
+    found = prose_of(chunks)
     number = data.draw(st.integers(0, len(turns) - 1))
     (place,) = found.places([ids[number]]).tolist()
     assert found.is_prompt(place) == turns[number][0]

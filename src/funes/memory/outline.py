@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -23,27 +24,35 @@ class Outline:
 
     Args:
         register: the rows of the chunks table.
-        block_types: which passages count; None for all.
+        order: positions of the passages in it, `(n,)` int64, in that order.
     """
 
-    def __init__(self, register: Register, block_types: Collection[str] | None = None) -> None:
+    def __init__(self, register: Register, order: Positions) -> None:
         self._register = register
+        self._order = order
         rows, code = register.rows, register.names.code
-        if block_types is None:
-            chosen = np.flatnonzero(rows.block_type != code(SESSION_TYPE))
-        else:
-            chosen = np.flatnonzero(np.isin(rows.block_type, [code(one) for one in block_types]))
-        keys = (rows.split_idx, rows.block_idx, rows.seq, rows.session)
-        self._order = chosen[np.lexsort([key[chosen] for key in keys])]
         self._places: Places = np.full(len(register), NOWHERE, np.int64)
-        self._places[self._order] = np.arange(len(self._order))
-        sessions = rows.session[self._order]
+        self._places[order] = np.arange(len(order))
+        sessions = rows.session[order]
         first = np.ones(len(sessions), bool)
         first[1:] = sessions[1:] != sessions[:-1]
         self._first = _last_true(first)
         self._end = np.append(np.flatnonzero(first)[1:], len(sessions))[np.cumsum(first) - 1]
-        prompt = (rows.role[self._order] == code("user")) & (rows.block_type[self._order] == code("text"))
+        prompt = (rows.role[order] == code("user")) & (rows.block_type[order] == code("text"))
         self._prompt = _last_true(prompt)
+
+    @classmethod
+    def of(cls, register: Register) -> Outline:
+        """The outline of all that was said and done."""
+        rows = register.rows
+        passages = np.flatnonzero(rows.block_type != register.names.code(SESSION_TYPE))
+        keys = [key[passages] for key in (rows.session, rows.seq, rows.block_idx, rows.split_idx)]
+        return cls(register, passages[_ordered(keys)])
+
+    def only(self, block_types: Collection[str]) -> Outline:
+        """The outline of the passages of some types."""
+        codes = [self._register.names.code(one) for one in block_types]
+        return Outline(self._register, self._order[np.isin(self._register.rows.block_type[self._order], codes)])
 
     def __len__(self) -> int:
         return len(self._order)
@@ -93,6 +102,17 @@ class Outline:
 
     def _rows(self, places: npt.ArrayLike) -> Positions:
         return self._order[np.asarray(places, np.int64)]
+
+
+def _ordered(keys: Sequence[npt.NDArray[np.int32]]) -> Positions:
+    """Order of rows by several keys, the first one counting most."""
+    spans = [int(key.max(initial=0)) - int(key.min(initial=0)) + 1 for key in keys]
+    if math.prod(spans) >= 2**63:
+        return np.lexsort(keys[::-1])
+    joint = np.zeros(len(keys[0]), np.int64)
+    for key, span in zip(keys, spans, strict=True):
+        joint = joint * span + (key - key.min(initial=0))
+    return np.argsort(joint, kind="stable")
 
 
 def _last_true(marks: npt.NDArray[np.bool_]) -> Places:

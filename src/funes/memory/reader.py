@@ -56,7 +56,7 @@ class MemoryReader:
         self._open_vectors()
         self._counts: PieceCounts | None = None
         self._outlined: Register | None = None
-        self._outlines: dict[bool, Outline] = {}
+        self._outlines: tuple[Outline, ...] = ()
         self._copies = Copies(self._chunks)
         self._with_vectors = True
         if not self._chunks.columns >= REQUIRED_COLUMNS:
@@ -224,9 +224,8 @@ class MemoryReader:
         """The order in which sessions say what they say: all of it, or the prose alone."""
         register = self._chunks.register()
         if self._outlined is not register:
-            self._outlined, self._outlines = register, {}
-        if prose not in self._outlines:
-            self._outlines[prose] = Outline(register, PROSE if prose else None)
+            everything = Outline.of(register)
+            self._outlined, self._outlines = register, (everything, everything.only(PROSE))
         return self._outlines[prose]
 
     def copies(self, session_id: str) -> list[str]:

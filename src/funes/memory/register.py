@@ -205,15 +205,12 @@ class Register:
 
     @cached_property
     def _by_row_id(self) -> tuple[npt.NDArray[np.uint64], Positions]:
-        order = np.argsort(self.rows.row_ids, kind="stable")
-        return self.rows.row_ids[order], order
+        return _sorted(self.rows.row_ids, np.arange(len(self)))
 
     @cached_property
     def _by_digest(self) -> tuple[npt.NDArray[np.uint64], Positions]:
         stored = np.flatnonzero(self.rows.stored)
-        digests = _digests(self.rows.ids[stored])
-        order = np.argsort(digests, kind="stable")
-        return digests[order], stored[order]
+        return _sorted(_digests(self.rows.ids[stored]), stored)
 
 
 class RegisterReader:
@@ -261,6 +258,14 @@ def _what_it_holds(fragment: Any) -> tuple[Any, ...]:
     deleted = fragment.deletion_file
     files = tuple(file.path for file in fragment.files)
     return (fragment.id, fragment.physical_rows, files, None if deleted is None else str(deleted.asdict()))
+
+
+def _sorted(keys: npt.NDArray[np.uint64], positions: Positions) -> tuple[npt.NDArray[np.uint64], Positions]:
+    """Make an index for `_found` of different keys."""
+    if (keys[1:] > keys[:-1]).all():  # as row ids are, until a table is compacted
+        return keys, positions
+    order = np.argsort(keys)
+    return keys[order], positions[order]
 
 
 def _found(index: tuple[npt.NDArray[np.uint64], Positions], wanted: npt.NDArray[np.uint64]) -> Positions:
