@@ -69,7 +69,8 @@ def test_help_loads_nothing_heavy(arguments):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["recal"], "No such command 'recal'; see `funes --help`."),
+        (["recal"], "No such command 'recal' (did you mean 'recall'?); see `funes --help`."),
+        (["xyz"], "No such command 'xyz'; see `funes --help`."),
         (["recall"], "Missing argument 'QUERY...'; see `funes recall --help`."),
         (["recall", "--no-such-option", "x"], "see `funes recall --help`."),
         (["recall", "-k", "few", "x"], "'few' is not a valid integer"),

@@ -47,6 +47,19 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is asked for; a misspelt one is named together with the one it resembles."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            if close := difflib.get_close_matches(args[0], COMMANDS, 1):
+                raise click.UsageError(f"{error.message.rstrip('.')} (did you mean '{close[0]}'?)", ctx) from error
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, without importing any."""
         with formatter.section("Commands"):

@@ -38,7 +38,8 @@ def found_text(found: Sequence[FoundAgent], offered: bool) -> str:
         offered: whether they are about to be offered, so that nobody has to be told what to run.
     """
     if not found:
-        return _lines(["No agent was found on this machine: claude, codex, pi and hermes are looked for on PATH."])
+        looked = "No agent was found on this machine: claude, codex, pi and hermes are looked for on PATH."
+        return _lines([looked, "`funes index` reads the sessions that are here all the same."])
     lines = [f"{entry.title}{' (funes is added)' if entry.added else ''}" for entry in found]
     if not offered:
         lines += ["To add funes to one or all:", *(f"  funes add {entry.name}" for entry in found), "  funes add --yes"]

@@ -49,7 +49,8 @@ def _print_hit(out: Console, number: int, hit: Hit, label: str) -> None:
     head.append(f"{hit.score:.3f}", style="yellow" if hit.weak else "green")
     if hit.weak:
         head.append(" weak", style="yellow")
-    head.append(f"  {chunk.role}", style=_ROLE_STYLES.get(chunk.role, "bold"))
+    if chunk.role != "tool":
+        head.append(f"  {chunk.role}", style=_ROLE_STYLES.get(chunk.role, "bold"))
     head.append(f" {_kind(chunk.block_type, chunk.tool_name)}")
     head.append(
         f"  {_place(chunk.harness, chunk.repo or chunk.workdir, chunk.branch)}  {local_time(chunk.ts)}", style="dim"
@@ -68,7 +69,9 @@ def _print_hit(out: Console, number: int, hit: Hit, label: str) -> None:
 def _neighbour(arrow: str, neighbour: Neighbour) -> Text:
     from rich.text import Text
 
-    text = f"    {arrow} {neighbour.role} {neighbour.block_type}: {one_line(neighbour.text, NEIGHBOUR_CHARACTERS)}"
+    who = "" if neighbour.role == "tool" else f"{neighbour.role} "
+    what = _kind(neighbour.block_type, "").rstrip()
+    text = f"    {arrow} {who}{what}: {one_line(neighbour.text, NEIGHBOUR_CHARACTERS)}"
     return Text(text, style="dim italic")
 
 
@@ -173,6 +176,7 @@ def shortest_prefixes(ids: Sequence[str], least: int = 8) -> list[str]:
 
 
 def _kind(block_type: str, tool_name: str) -> str:
+    """What a block is; a tool's own blocks need no role beside it."""
     return one_line(f"{block_type.replace('_', ' ')} {tool_name}", 100)
 
 
