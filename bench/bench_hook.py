@@ -2,6 +2,7 @@
 
     python bench/bench_hook.py                            # foreground: median of 50 runs, beside a bare interpreter
     python bench/bench_hook.py --memory DIR --turns 300   # worker: on a copy of the FUNES_HOME in DIR
+    python bench/bench_hook.py --memory DIR --turns 300 --stay   # one worker that waits for the next turn
 
 A turn is as long as the median one of 1,193 in the team sessions (2,600 characters of prose, 4 tool calls of 900
 characters together, 4,500 characters of tool output), its text is cut from the standard library's own source. CPU time
@@ -23,6 +24,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -118,8 +120,22 @@ def foreground(runs: int) -> None:
             )
 
 
-def worker(memory: Path | None, turns: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a finished turn cost.
+
+    Attributes:
+        cpu: seconds of user and system time of the worker and its children.
+        wall: seconds until the worker had done everything.
+    """
+
+    cpu: float
+    wall: float
+
+
+def worker(memory: Path | None, turns: int, stay: bool) -> None:
     """Print the CPU time of the worker for each turn of a growing session."""
+    finish = finish_turns_staying if stay else finish_turns
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         if memory:
@@ -128,35 +144,62 @@ def worker(memory: Path | None, turns: int) -> None:
         environment = {**os.environ, "FUNES_HOME": str(home), "CLAUDE_CONFIG_DIR": folder}
         costs: list[float] = []
         libraries: list[float] = []
-        for number, (_, seconds) in enumerate(_follow(session, home, environment, turns)):
-            costs.append(seconds)
+        for number, cost in enumerate(finish(session, home, environment, turns)):
+            costs.append(cost.cpu)
             if number % 10 == 9:
                 libraries.append(_timed([sys.executable, "-c", LIBRARIES], environment, b"")[1])
                 spread = f"{_spread(costs[-10:])}; libraries {libraries[-1]:.2f} s"
                 print(f"turns {number - 8}-{number + 1}: {spread}", flush=True)
         print(f"first ten: {_spread(costs[:10])}")
         print(f"last ten:  {_spread(costs[-10:])}")
-        print(f"all:       {_spread(costs)}; libraries alone: median {statistics.median(libraries):.2f} s")
+        print(f"all:       {_spread(costs)}")
+        if libraries:
+            print(f"libraries alone: median {statistics.median(libraries):.2f} s")
         lines = (home / "logs" / hook.LOG).read_text(encoding="utf-8").splitlines()
         print(f"last line of the log: {lines[-1]}")
 
 
-def _follow(session: Turns, home: Path, environment: dict[str, str], turns: int) -> Iterator[tuple[float, float]]:
-    """Have each turn noted as by an agent, with the worker in the foreground; its wall and CPU seconds."""
+def finish_turns(session: Turns, home: Path, environment: dict[str, str], turns: int) -> Iterator[Cost]:
+    """Have each turn noted as by an agent, with a worker of its own in the foreground."""
     spool = home / hook.FOLDER
     spool.mkdir(parents=True, exist_ok=True)
+    alone = environment | {hook.LINGER: "0"}
     for _ in range(turns):
-        answer = session.add()
-        payload = {
-            "hook_event_name": "Stop",
-            "session_id": session.session,
-            "transcript_path": str(session.path),
-            "cwd": str(session.path.parent),
-            "last_assistant_message": answer,
-        }
-        event = f"time {time.time():.3f}\nharness claude\n\n{json.dumps(payload)}"
+        event = f"time {time.time():.3f}\nharness claude\n\n{json.dumps(_finished(session))}"
         (spool / f"{time.time_ns():020}-0{hook.SUFFIX}").write_text(event, encoding="utf-8")
-        yield _timed([sys.executable, "-E", "-P", str(Path(hook.__file__)), "--work"], environment, b"")
+        wall, cpu = _timed([sys.executable, "-E", "-P", str(Path(hook.__file__)), "--work"], alone, b"")
+        yield Cost(cpu, wall)
+
+
+def finish_turns_staying(session: Turns, home: Path, environment: dict[str, str], turns: int) -> Iterator[Cost]:
+    """Fire the hook after each turn, as an agent does; the worker of the first waits for the others.
+
+    The figures are those of its log. It ends by itself soon after the home is gone.
+    """
+    log = home / "logs" / hook.LOG
+    known = len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
+    command = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude"]
+    for number in range(known + 1, known + turns + 1):
+        payload = json.dumps(_finished(session)).encode()
+        subprocess.run(command, input=payload, env=environment | {hook.LINGER: "600"}, check=True)
+        lines: list[str] = []
+        while len(lines) < number:
+            time.sleep(0.05)
+            lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        entry = json.loads(lines[-1])
+        yield Cost(entry["cpu"], entry["seconds"])
+
+
+def _finished(session: Turns) -> dict[str, str]:
+    """Finish a turn; what the agent tells its hook about that."""
+    answer = session.add()
+    return {
+        "hook_event_name": "Stop",
+        "session_id": session.session,
+        "transcript_path": str(session.path),
+        "cwd": str(session.path.parent),
+        "last_assistant_message": answer,
+    }
 
 
 def _timed(command: list[str], environment: dict[str, str], stdin: bytes) -> tuple[float, float]:
@@ -182,9 +225,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50, help="foreground runs")
     parser.add_argument("--memory", type=Path, help="a FUNES_HOME to copy and add turns to")
     parser.add_argument("--turns", type=int, default=0, help="turns to follow")
+    parser.add_argument("--stay", action="store_true", help="let one worker wait for the next turn, as hooks do")
     arguments = parser.parse_args()
     if arguments.turns:
-        worker(arguments.memory, arguments.turns)
+        worker(arguments.memory, arguments.turns, arguments.stay)
     else:
         foreground(arguments.runs)
 

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import bench_hook
@@ -19,27 +20,42 @@ WARM_UP = 1
 
 
 def turn(memory: BigMemory, turns: int) -> Row:
-    """Finish turns of one session, one after the other, on a copy of a memory."""
+    """Finish turns of one session, one after the other, on a copy of a memory, each with a worker started for it."""
+    row = _row(memory, turns, bench_hook.finish_turns)
+    row.name = "one finished turn indexed, after the hook"
+    row.conditions = f"user and system time of the worker, imports included, {row.conditions}"
+    return row
+
+
+def next_turn(memory: BigMemory, turns: int) -> Row:
+    """The same with the worker that the turn before has left waiting, as it does for five minutes."""
+    row = _row(memory, turns, bench_hook.finish_turns_staying)
+    row.name = "the same, within five minutes of the turn before"
+    row.conditions = f"user and system time that one worker takes for each of several turns, {row.conditions}"
+    return row
+
+
+def _row(memory: BigMemory, turns: int, finish: Callable[..., Iterator[bench_hook.Cost]]) -> Row:
     with tempfile.TemporaryDirectory(dir=memory.home.parent) as name:
         folder = Path(name)
         home = folder / "home"
         shutil.copytree(memory.home, home, copy_function=_link)
         session = bench_hook.Turns(folder / "projects" / "-bench")
         variables = environment(home) | {"CLAUDE_CONFIG_DIR": name}
-        costs = list(bench_hook._follow(session, home, variables, turns + WARM_UP))[WARM_UP:]
+        costs = list(finish(session, home, variables, turns + WARM_UP))[WARM_UP:]
         last = json.loads((home / "logs" / hook.LOG).read_text(encoding="utf-8").splitlines()[-1])
-    cpu = spread([seconds for _, seconds in costs])
+    cpu = spread([cost.cpu for cost in costs])
     if last.get("error"):
         raise SystemExit(f"the worker failed: {last['error']}")
     return Row(
-        "one finished turn indexed, after the hook",
+        "",
         f"{cpu['median']:.2f} s of CPU",
         "1.5 s of CPU",
         "yes" if cpu["median"] <= TURN_TARGET else "no",
-        f"user and system time of the worker, imports included, median of {turns} turns as long as the median turn of "
-        f"the team sessions (the last one: {last['stored']} passages, {last['embedded']} of them embedded), most "
-        f"{cpu['most']:.2f} s; a memory of {memory.chunks:,} chunks",
-        {"cpu": cpu, "wall": spread([seconds for seconds, _ in costs])},
+        f"median of {turns} turns as long as the median turn of the team sessions (the last one: {last['stored']} "
+        f"passages, {last.get('embedded', 0)} of them embedded), most {cpu['most']:.2f} s; a memory of "
+        f"{memory.chunks:,} chunks",
+        {"cpu": cpu, "wall": spread([cost.wall for cost in costs])},
     )
 
 

@@ -150,6 +150,7 @@ class Bench:
         import following
 
         yield following.turn(self.memory, self.sizes.turns)
+        yield following.next_turn(self.memory, self.sizes.turns)
 
     def _size(self) -> Iterable[Row]:
         import sizes

@@ -1,4 +1,7 @@
-"""What holds for every test: none reaches the real Hub, or uses the token of whoever runs them; none asserts a time."""
+"""What holds for every test: none reaches the real Hub, or uses the token of whoever runs them; none asserts a time.
+
+And none leaves a process behind: the worker behind the hooks waits for further events only where a test is about that.
+"""
 
 from __future__ import annotations
 
@@ -28,3 +31,8 @@ def no_real_hub(request, monkeypatch):
     monkeypatch.setenv("HF_TOKEN_PATH", os.devnull)
     for name in TOKENS:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_lingering(monkeypatch):
+    monkeypatch.setenv("FUNES_LINGER", "0")

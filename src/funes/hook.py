@@ -6,8 +6,8 @@ the memory. The event goes into a spool folder; the worker (`funes.commands.foll
 with all its streams on the null device, and takes the spool empty.
 
 One worker at a time: whoever holds the lock file is it. The hook takes the lock and hands it down with the descriptor,
-so that twenty hooks in a second start one worker; where the lock is taken already, its holder looks at the spool once
-more after it lets go, and finds the event.
+so that twenty hooks in a second start one worker. Where the lock is taken already, its holder is at work, and looks at
+the spool once more after it lets go; or it waits for the next event at a pipe, into which the hook puts a byte.
 
 Whatever happens here, the exit code is 0 and nothing is written to the agent's streams.
 """
@@ -29,6 +29,7 @@ FOLDER = "hooks"
 
 SUFFIX = ".event"
 LOCK = "worker.lock"
+PIPE = "worker.pipe"
 LOG = "hook.log"
 LOG_BYTES = 256 << 10
 """The log is moved aside at this size; with the one before it, twice as much is kept."""
@@ -71,6 +72,11 @@ STORE_VARIABLES = (
     "AZURE_STORAGE_ACCOUNT_NAME",
 )
 """The same for an agent that is bound to a memory elsewhere: where credentials are, never credentials themselves."""
+
+LINGER = "FUNES_LINGER"
+"""Seconds for which the worker waits for the next event before it ends; written into the command as well."""
+
+PLACE_VARIABLES = HUB_VARIABLES + STORE_VARIABLES
 
 _NO_PATHS = (*STORE_VARIABLES[3:], "HF_ENDPOINT")
 
@@ -116,7 +122,10 @@ def hook_command(harness: str, *, event: str = "", memory: str = "") -> list[str
     options = [harness]
     options += ["--event", event] if event else []
     options += ["--memory", memory] if memory else []
-    for name, value in baked_variables(memory).items():
+    variables = baked_variables(memory)
+    if seconds := os.environ.get(LINGER):
+        variables[LINGER] = seconds
+    for name, value in variables.items():
         options += ["--env", f"{name}={value}"]
     by_path = shlex.join([python, "-I", "-S", os.path.abspath(__file__), *options])
     by_name = shlex.join([python, "-E", "-P", "-m", "funes.hook", *options])
@@ -220,6 +229,8 @@ def _note(arguments: Sequence[str]) -> None:
     lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     if try_lock(lock):
         _start_worker(lock)
+    else:
+        _call_worker(folder)
 
 
 def _fill_streams() -> None:
@@ -262,7 +273,7 @@ def _options(arguments: Sequence[str]) -> dict[str, dict[str, str]]:
     for argument in rest:
         if argument == "--env":
             name, _, value = next(rest, "").partition("=")
-            if name in BAKED_VARIABLES or name in HUB_VARIABLES or name in STORE_VARIABLES:
+            if name in BAKED_VARIABLES or name in PLACE_VARIABLES or name == LINGER:
                 variables[name] = value
         elif argument in ("--event", "--memory"):
             plain[argument[2:]] = next(rest, "")
@@ -275,7 +286,8 @@ def _write_event(folder: str, options: dict[str, dict[str, str]], payload: bytes
     """Write one event: lines of `name value`, an empty line, and the payload as it came."""
     now = time.time_ns()
     head = {"time": f"{now / 1e9:.3f}", **options["plain"]}
-    head |= {name: os.environ[name] for name in ROOT_VARIABLES if os.environ.get(name)}
+    names = ROOT_VARIABLES + (PLACE_VARIABLES if options["plain"]["memory"] else ())
+    head |= {name: os.environ[name] for name in names if os.environ.get(name)}
     lines = [f"{name} {value}" for name, value in head.items() if "\n" not in value]
     name = f"{now:020}-{os.getpid()}"
     unfinished = os.path.join(folder, f".{name}")
@@ -290,9 +302,28 @@ def _write_event(folder: str, options: dict[str, dict[str, str]], payload: bytes
             os.unlink(unfinished)
 
 
+def _call_worker(folder: str) -> None:
+    """Wake the worker where it waits for the next event; nobody has the pipe open while it is at work."""
+    try:
+        pipe = os.open(os.path.join(folder, PIPE), os.O_WRONLY | os.O_NONBLOCK)
+        os.write(pipe, b".")
+        os.close(pipe)
+    except (OSError, AttributeError):
+        return  # it looks at the spool by itself; not every platform has such pipes
+
+
+def worker_command(*arguments: str) -> list[str]:
+    """The command that is the worker.
+
+    Args:
+        arguments: the descriptor of the lock, where it is handed down.
+    """
+    return [sys.executable, "-E", "-P", os.path.abspath(__file__), "--work", *arguments]
+
+
 def _start_worker(lock: int) -> None:
     """Start the worker and hand the lock down to it."""
-    command = [sys.executable, "-E", "-P", os.path.abspath(__file__), "--work", str(lock)]
+    command = worker_command(str(lock))
     if not hasattr(os, "fork"):
         import subprocess
 
@@ -338,10 +369,14 @@ def _leave_agent(keep: tuple[int, ...]) -> None:
 
 def _work(arguments: Sequence[str]) -> NoReturn:
     """Be the worker; when funes itself cannot be imported, log that."""
+    import gc
+
     lock = int(arguments[0]) if arguments else None
     sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     # Starting BLAS's own threads, which funes does not use, takes longer than reading a turn.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Going through what the imports made, again and again, for garbage that is not there costs a tenth of a second.
+    gc.set_threshold(50_000, 20, 100)
     try:
         from funes.commands.follow import follow
 

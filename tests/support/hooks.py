@@ -20,8 +20,8 @@ PATIENT = 300.0
 
 
 def environment(home: Path | None, **more: str) -> dict[str, str]:
-    """What an agent passes on; FUNES_HOME only when it is given."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FUNES_")}
+    """What an agent passes on; FUNES_HOME only when it is given. The worker ends when it has nothing to do."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FUNES_")} | {hook.LINGER: "0"}
     return kept | ({"FUNES_HOME": str(home)} if home else {}) | more
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pwd
 import resource
 import shlex
 import subprocess
@@ -122,7 +123,7 @@ def test_without_a_home_variable_the_user_database_is_asked(tmp_path: Path) -> N
         for home in ({}, {"HOME": ""}):
             variables = {name: value for name, value in environment(tmp_path).items() if name != "HOME"} | home
             assert silent(fire([*HOOK, "claude"], b"{}", variables))
-    assert [event.variables["HOME"] for event in noted(tmp_path)] == [os.path.expanduser("~")] * 2
+    assert [event.variables["HOME"] for event in noted(tmp_path)] == [pwd.getpwuid(os.getuid()).pw_dir] * 2
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:

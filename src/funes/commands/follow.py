@@ -4,6 +4,8 @@ It runs in a process of its own that no agent waits for, one at a time (`funes.h
 events empty. Events about the same agent are handled together: the traces they name are read on from where the last
 read stopped, stored, and then the new prose and tool calls get their vectors. Tool output, which is most of the
 passages and the least of what is searched, gets its vectors at the boundaries of sessions, with what else waits.
+
+After a turn it stays for a few minutes, in case another one is finished (`following/lingering.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from funes import hook
 from funes.commands.following.events import Event, Spool, contains_answer
+from funes.commands.following.lingering import Lingering
 from funes.commands.following.log import Entry
 from funes.commands.following.targets import traces_of
 from funes.commands.index import IndexOptions, IndexReport, run_index, run_vectors
@@ -56,16 +59,20 @@ def follow(descriptor: int | None) -> None:
     if descriptor is None:
         (home / hook.FOLDER).mkdir(parents=True, exist_ok=True)
         descriptor = os.open(home / hook.FOLDER / hook.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    lingering = Lingering(home / hook.FOLDER, descriptor)
     try:
         left: set[str] = set()
         while locked or hook.try_lock(descriptor):
             left = worker.run()
+            while worker.may_stay and not left and lingering.wait(worker.called):
+                left = worker.run()
             hook.unlock(descriptor)
             locked = False
             # An event that came since the last look found the lock taken, and its hook relied on this look.
             if set(worker.spool.waiting()) <= left:
                 return
     finally:
+        lingering.close()
         os.close(descriptor)
 
 
@@ -76,8 +83,16 @@ class _Worker:
         self.home = home
         self.spool = Spool(home)
         self.cpu = 0.0
+        self.niceness = os.nice(0)
+        self.ended = False
+        """Whether the last thing that happened was the end of a session."""
         self.fresh: list[str] = []
         """Passages whose vectors were put off for a more urgent event."""
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether to wait for the next event: not where none is to be expected, nor with a lowered priority."""
+        return not self.ended and os.nice(0) == self.niceness
 
     def run(self) -> set[str]:
         """Handle events until there are none; returns the names of those that are left for later."""
@@ -139,20 +154,21 @@ class _Worker:
     def _finish(self, events: Sequence[Event], report: IndexReport) -> None:
         """What can be done once the passages are found by words: vectors, the boundary of a session, the log."""
         recallable = time.time()
+        self.ended = events[-1].ends
         problems = [f"{path}: {reason}" for path, reason in report.failed]
         try:
             if fresh := (self.fresh + report.fresh)[-report.MAX_FRESH :]:
-                report.embedded = run_vectors(budget=TURN_BUDGET, stop=self._called, passages=fresh).embedded
-                self.fresh = fresh if self._called() else []
+                report.embedded = run_vectors(budget=TURN_BUDGET, stop=self.called, passages=fresh).embedded
+                self.fresh = fresh if self.called() else []
             if any(event.starts or event.ends for event in events):
-                session_boundary(events[-1].harness, events[-1].memory, stop=self._called)
+                session_boundary(events[-1].memory, events[-1].place, stop=self.called)
         except LockedError:
             pass  # Whoever computes vectors now comes to these too.
         except FunesError as error:
             problems.append(error.message)
         self._log(events, report, error="; ".join(problems[:3]), recallable=recallable)
 
-    def _called(self) -> bool:
+    def called(self) -> bool:
         """Whether another event waits, which is more urgent than vectors."""
         return bool(self.spool.waiting())
 
@@ -175,15 +191,15 @@ class _Worker:
         self.cpu = cpu
 
 
-def session_boundary(harness: str, memory: str, *, stop: Callable[[], bool]) -> None:
+def session_boundary(memory: str, place: Mapping[str, str], *, stop: Callable[[], bool]) -> None:
     """Do what belongs to the beginning and the end of a session, after its traces are indexed.
 
     What waits for vectors gets some. A memory that is published is published from here too, at the end, and at the
     beginning for agents that do not tell when a session ends.
 
     Args:
-        harness: the agent's name.
         memory: the memory that the agent is bound to, empty for the local one.
+        place: variables that say where that memory is and how to get there.
         stop: says whether something more urgent waits.
     """
     if os.nice(0) < PATIENT:
@@ -194,7 +210,7 @@ def session_boundary(harness: str, memory: str, *, stop: Callable[[], bool]) -> 
         if memory:
             from funes.commands.publishing import quiet
 
-            quiet.start(memory)  # a process of its own: no turn waits for the network
+            quiet.start(memory, place)  # a process of its own: no turn waits for the network
 
 
 def wait_for_answers(events: Iterable[Event]) -> None:
@@ -211,7 +227,8 @@ def _groups(events: Iterable[Event]) -> list[list[Event]]:
     """Put events of the same agent together, in the order of each agent's first."""
     groups: dict[tuple[object, ...], list[Event]] = {}
     for event in events:
-        groups.setdefault((event.harness, event.memory, *sorted(event.variables.items())), []).append(event)
+        where = (*sorted(event.variables.items()), *sorted(event.place.items()))
+        groups.setdefault((event.harness, event.memory, *where), []).append(event)
     return list(groups.values())
 
 

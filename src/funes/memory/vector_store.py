@@ -177,7 +177,10 @@ class VectorWriter:
             if kept is None or kept.version != int(self._vectors.version):
                 # A killed writer, or other maintenance: counting the rows takes a tenth of a second, reading them more.
                 coded = self._vectors.count_rows(COUNTED)
-                kept = kept if kept is not None and kept.rows == coded else self._recount()
+                if kept is None or kept.rows != coded:
+                    kept = self._recount()
+                self._counts = kept
+                written(self.folder, self._save_counts)  # once, whatever becomes of what is to be appended
             self._counts = kept
 
     def _save_counts(self) -> None:

@@ -35,6 +35,7 @@ class Event:
         traces: trace files that the payload names.
         answer: the last message of the turn, which the trace has to contain; empty when not known.
         variables: where the agent keeps its traces, as environment variables.
+        place: the same for the memory that it is bound to.
         tries: workers that died over it.
     """
 
@@ -47,6 +48,7 @@ class Event:
     traces: tuple[Path, ...] = ()
     answer: str = ""
     variables: dict[str, str] = field(default_factory=dict)
+    place: dict[str, str] = field(default_factory=dict)
     tries: int = 0
 
     @property
@@ -134,6 +136,7 @@ def read_event(path: Path) -> Event:
         traces=tuple(_traces(said)),
         answer=_text(said, "last_assistant_message"),
         variables={name: values[name] for name in hook.ROOT_VARIABLES if name in values},
+        place={name: values[name] for name in hook.PLACE_VARIABLES if name in values},
         tries=int(tries) if tries.isdigit() else 0,
     )
 

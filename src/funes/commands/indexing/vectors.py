@@ -70,8 +70,8 @@ def embed_waiting(
     Raises:
         LockedError: when another process computes vectors.
     """
-    deadline = None if budget is None else time.monotonic() + budget
     with VectorWriter(folder, encoder.model_id, wait) as writer:
+        deadline = None if budget is None else time.monotonic() + budget  # waiting and opening are no step forward
         if passages is not None:
             _embed_some(_Phase(writer, encoder, progress, report, step), passages, lambda: stop() or _over(deadline))
             return

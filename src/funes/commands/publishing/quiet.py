@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +33,15 @@ _PROGRAM = (
 )
 
 
-def start(memory: str) -> None:
+def start(memory: str, place: Mapping[str, str]) -> None:
     """Start a push in the background; a machine that cannot start a process any more logs that.
 
     Args:
         memory: the memory that an agent is bound to.
+        place: variables that say where that is, as they were for the agent; this process may have been started by
+            another one.
     """
+    environment = {name: value for name, value in os.environ.items() if name not in hook.PLACE_VARIABLES}
     packages = str(Path(funes.__file__).parent.parent)
     try:
         subprocess.Popen(
@@ -45,6 +50,7 @@ def start(memory: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=funes_home(),
+            env=environment | dict(place),
             start_new_session=True,
         )
     except OSError as error:
