@@ -231,9 +231,7 @@ def test_a_session_that_ends_is_published_by_its_hook(run, home, hub):
     run("add", "claude", REPO, "--yes", "--no-index")
     session = ClaudeSession(home.path / ".claude" / "projects", "5e551041")
     talk(session, 2, "the tide gauge")
-    state = Ledger(REPO).state()
-    state.approved = state.words = True
-    Ledger(REPO).save(state)
+    Ledger(REPO).agree(True, True)
     command = json.loads(home.read(CLAUDE))["hooks"]["SessionEnd"][0]["hooks"][0]["command"]
     payload = {"hook_event_name": "SessionEnd", "session_id": session.id, "transcript_path": str(session.path)}
     done = subprocess.run(command, shell=True, input=json.dumps(payload).encode(), capture_output=True, timeout=60)

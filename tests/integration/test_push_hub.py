@@ -343,3 +343,9 @@ def test_long_blocks_can_be_read_whole_at_the_other_end(hub, machines, run):
     code, out, _ = run("get", "a", "--memory", REPO, "--json")
     assert code == 0
     assert json.loads(out)["turns"][0]["blocks"][0]["text"] == text
+
+
+def test_a_memory_that_is_only_looked_at_leaves_nothing_behind(hub, machines, run):
+    machines[0].remember("a", ["words"])
+    assert "not published: 1 passages" in run("status", REPO)[1]
+    assert not (machines[0].home / "sharing").exists()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from funes.errors import FunesError, LockedError
+from funes.memory import lock
 from funes.memory.lock import VECTORS_LOCK, WORDS_LOCK, WriterLock, read_holder
 
 HOLD = """
@@ -119,3 +120,18 @@ for _ in range(25):
     processes = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
     assert (tmp_path / "counter").read_text() == "100"
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try_lock = lock._try_lock
+    removed: list[bool] = []
+
+    def removing(descriptor: int) -> bool:
+        if not removed:
+            removed.append(True)
+            (tmp_path / WORDS_LOCK).unlink()
+        return try_lock(descriptor)
+
+    monkeypatch.setattr(lock, "_try_lock", removing)
+    with WriterLock(tmp_path, wait=0), pytest.raises(LockedError), WriterLock(tmp_path, wait=0):
+        pass

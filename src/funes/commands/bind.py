@@ -123,9 +123,7 @@ def first_push(
     if not agreed and confirm is not None:
         agreed = confirm(f"Publish the sessions of this machine to {label} from now on?")
     report.publishes = agreed
-    state = ledger.state()
-    state.approved, state.words = agreed, words or (agreed and before.words)
-    ledger.save(state)
+    ledger.agree(agreed, words or (agreed and before.words))
     if agreed:
         report.notes += _token_note(memory)
     else:

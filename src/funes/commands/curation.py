@@ -11,6 +11,7 @@ from funes.commands.curating.decisions import (
     Decisions,
     Verdict,
     check_repo,
+    deciding,
     decisions_file,
     read_decisions,
     write_decisions,
@@ -125,14 +126,15 @@ class Curation:
             The path of the decisions file.
         """
         by_id = {item.session.id: item for item in found}
-        kept = read_decisions(self.label) or self.decisions
-        for session, verdict in verdicts.items():
-            kept.sessions.pop(session, None)
-            if verdict is not None:
-                extent = by_id[session].extent
-                kept.sessions[session] = Decision(verdict, extent.blocks, extent.digest)
-        self.decisions, self.curated = kept, True
-        return write_decisions(kept, {item.session.id: about(item.session) for item in found})
+        with deciding():
+            kept = read_decisions(self.label) or self.decisions
+            for session, verdict in verdicts.items():
+                kept.sessions.pop(session, None)
+                if verdict is not None:
+                    extent = by_id[session].extent
+                    kept.sessions[session] = Decision(verdict, extent.blocks, extent.digest)
+            self.decisions, self.curated = kept, True
+            return write_decisions(kept, {item.session.id: about(item.session) for item in found})
 
 
 def candidates(reader: MemoryReader, decisions: Decisions) -> list[Candidate]:

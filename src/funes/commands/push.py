@@ -115,7 +115,7 @@ def push(options: PushOptions, progress: Progress | None = None, confirm: Confir
         except (DeclinedError, NoMemoryError):
             raise
         except FunesError as error:
-            ledger.fail(state, error.message)
+            ledger.fail(error.message)
             raise
         finally:
             if progress:
@@ -178,8 +178,8 @@ class _Push:
         done = publish(self.target, self.source, self._choose, compact=self.options.compact)
         held = self._verdict.held if self._verdict else []
         published = self._known()
-        self.state.local = [] if self.options.sessions else self.source.versions
-        self.ledger.succeed(self.state, done.version, published, catalogue.passages_among(published), held)
+        local = [] if self.options.sessions else self.source.versions
+        self.ledger.succeed(done.version, published, catalogue.passages_among(published), held, local)
         all_held = bool(self._missing and held and not self._left and not done.rows)
         report = PushReport(self.label, done, held, all_held, len(self._sessions))
         report.asked, report.ignored = self._asked, len(ignored)

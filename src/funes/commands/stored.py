@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from funes.commands.curating.decisions import FOLDER, parse_decisions, write_decisions
+from funes.commands.curating.decisions import FOLDER, deciding, parse_decisions, write_decisions
 from funes.commands.curation import about
 from funes.commands.indexing.reading import LEFT_OUT
 from funes.commands.indexing.state import UNKNOWN, IndexState
@@ -129,18 +129,19 @@ def change_decisions(reader: MemoryReader, forgotten: Collection[str] = ()) -> l
     Returns:
         A sentence for each file that cannot be understood and was left alone.
     """
-    notes = []
-    folder = funes_home() / FOLDER
-    abouts: dict[str, str] | None = None
-    for path in sorted(folder.glob("*.txt")):
-        try:
-            decisions = parse_decisions(path.read_text(encoding="utf-8"), path)
-        except (FunesError, OSError, UnicodeDecodeError) as error:
-            notes.append(f"{path} may still name what was removed: {error}")
-            continue
-        if abouts is None:
-            abouts = {session.id: about(session) for session in reader.sessions()}
-        for session in forgotten:
-            decisions.sessions.pop(session, None)
-        write_decisions(decisions, abouts)
+    notes: list[str] = []
+    paths = sorted((funes_home() / FOLDER).glob("*.txt"))
+    if not paths:
+        return notes
+    abouts = {session.id: about(session) for session in reader.sessions()}
+    with deciding():
+        for path in paths:
+            try:
+                decisions = parse_decisions(path.read_text(encoding="utf-8"), path)
+            except (FunesError, OSError, UnicodeDecodeError) as error:
+                notes.append(f"{path} may still name what was removed: {error}")
+                continue
+            for session in forgotten:
+                decisions.sessions.pop(session, None)
+            write_decisions(decisions, abouts)
     return notes

@@ -9,9 +9,12 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from funes.errors import FunesError
+from funes.memory.lock import WriterLock
 from funes.paths import funes_home
 
 FILE = "forgotten.txt"
+LOCK = "forgotten.lock"
+LOCK_SECONDS = 10.0
 _PLAIN = "-_.:@+=/,~"
 _HEAD = """\
 # Sessions that `funes forget` removed, and the day: `funes index` leaves them out.
@@ -51,13 +54,20 @@ def read_tombstones() -> dict[str, str]:
 def bury(sessions: Iterable[str]) -> None:
     """Add sessions; those that are there already keep their day."""
     today = datetime.now(UTC).date().isoformat()
-    _write({**dict.fromkeys(sessions, today), **read_tombstones()})
+    with _lock():
+        _write({**dict.fromkeys(sessions, today), **read_tombstones()})
 
 
 def raise_again(sessions: Iterable[str]) -> None:
     """Take sessions out."""
     gone = set(sessions)
-    _write({session: day for session, day in read_tombstones().items() if session not in gone})
+    with _lock():
+        _write({session: day for session, day in read_tombstones().items() if session not in gone})
+
+
+def _lock() -> WriterLock:
+    """Between reading the list and writing it nobody else may change it."""
+    return WriterLock(funes_home(), LOCK, LOCK_SECONDS, doing="changing the list of forgotten sessions")
 
 
 def _write(tombstones: dict[str, str]) -> None:

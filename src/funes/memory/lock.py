@@ -56,13 +56,21 @@ class WriterLock:
         """Take the lock, waiting up to `wait` seconds."""
         if self._descriptor is not None:
             return
-        descriptor = _open(self.path)
         deadline = time.monotonic() + self.wait
+        while not self._acquired(deadline):
+            pass  # at once: the file of that name is there, or can be made
+
+    def _acquired(self, deadline: float) -> bool:
+        """Take the lock; False when the file was removed meanwhile, so that others lock another one of its name."""
+        descriptor = _open(self.path)
         try:
             while not _try_lock(descriptor):
                 if time.monotonic() >= deadline:
                     raise LockedError(self._held_message())
                 time.sleep(_POLL_SECONDS)
+            if not _is_at(descriptor, self.path):
+                os.close(descriptor)
+                return False
             self._sign(descriptor)
         except OSError as error:
             os.close(descriptor)
@@ -73,6 +81,7 @@ class WriterLock:
             os.close(descriptor)
             raise
         self._descriptor = descriptor
+        return True
 
     def release(self) -> None:
         """Give the lock back; nothing happens when it is not held."""
@@ -107,6 +116,14 @@ def read_holder(path: Path) -> dict[str, str]:
         return {name: str(holder[name]) for name in ("pid", "host", "since", "doing")}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _open(path: Path) -> int:

@@ -6,19 +6,23 @@ further lines name the memory and the repository that its sessions are of.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from funes.errors import FunesError
+from funes.memory.lock import WriterLock
 from funes.paths import funes_home
 
 Verdict = Literal["include", "exclude"]
 FOLDER = "curation"
+LOCK = "decisions.lock"
+LOCK_SECONDS = 10.0
 
 _REPO = re.compile(r"[\w.-]+(/[\w.-]+)+")
 _DIGEST = re.compile(r"[0-9a-f]{12}")
@@ -92,6 +96,16 @@ def check_repo(repo: str) -> str:
     if not _REPO.fullmatch(repo):
         raise FunesError(f"{repo[:80]!r} is no repository; write it as OWNER/NAME, as `funes sessions` shows it.")
     return repo
+
+
+@contextlib.contextmanager
+def deciding() -> Iterator[None]:
+    """Keep other processes from changing decisions: between reading them and writing them nobody else may."""
+    folder = funes_home() / FOLDER
+    with contextlib.suppress(OSError):  # the lock says what is wrong
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with WriterLock(folder, LOCK, LOCK_SECONDS, doing="changing decisions"):
+        yield
 
 
 def read_decisions(label: str) -> Decisions | None:

@@ -2,7 +2,7 @@
 
 One folder for each, below `FUNES_HOME/sharing`: `state.json` says how the last push went and what was held back,
 `published.npy` has a digest of each local row that is known to be there, so that `funes status` can say what is not
-without asking anybody, and `push.lock` keeps two pushes of one machine apart.
+without asking anybody, and `push.lock` keeps two pushes of one machine apart, `state.lock` two changes of the state.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import json
 import os
 import re
 import shutil
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ FOLDER = "sharing"
 STATE = "state.json"
 PUBLISHED = "published.npy"
 LOCK = "push.lock"
+STATE_LOCK = "state.lock"
+STATE_SECONDS = 10.0
 WORK = "work"
 HELD_KEPT = 200
 """Held-back blocks that the state names; the rest are counted."""
@@ -82,20 +85,15 @@ class Ledger:
         """How things stand; a state that is missing or damaged is that of a memory never published to."""
         return _read_state(self.folder) or PushState(self.label)
 
-    def save(self, state: PushState) -> None:
-        """Write the state."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(self.folder / STATE, (json.dumps(asdict(state), indent=1) + "\n").encode())
-
-    def succeed(self, state: PushState, version: str, rows: Digests, passages: int, held: list[HeldBack]) -> None:
+    def succeed(self, version: str, rows: Digests, passages: int, held: list[HeldBack], local: Sequence[int]) -> None:
         """Note a push that reached the memory.
 
         Args:
-            state: as it was; changed and saved.
             version: what the memory's version is called now.
             rows: digests of this machine's rows that are there now.
             passages: how many of them are passages.
             held: what was held back.
+            local: versions of the local tables that were published as a whole; empty when only a part of them was.
         """
         import io
 
@@ -103,17 +101,36 @@ class Ledger:
 
         stream = io.BytesIO()
         np.save(stream, np.unique(rows))
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder()
         _replace(self.folder / PUBLISHED, stream.getvalue())
-        state.time, state.version, state.published = now(), version, passages
-        state.held, state.held_back = len(held), [asdict(block) for block in held[:HELD_KEPT]]
-        state.failed = state.error = ""
-        self.save(state)
+        self._change(
+            time=now(),
+            version=version,
+            published=passages,
+            local=list(local),
+            held=len(held),
+            held_back=[asdict(block) for block in held[:HELD_KEPT]],
+            failed="",
+            error="",
+        )
 
-    def fail(self, state: PushState, error: str) -> None:
+    def fail(self, error: str) -> None:
         """Note a push that failed; what was known of the memory stays known."""
-        state.failed, state.error = now(), error
-        self.save(state)
+        self._change(failed=now(), error=error)
+
+    def agree(self, approved: bool, words: bool) -> None:
+        """Note what a person has decided: whether this machine's passages go there, and those without vectors too."""
+        self._change(approved=approved, words=words)
+
+    def _change(self, **values: Any) -> None:
+        """Change a part of the state: another process may change another part of it at the same time."""
+        self._folder()
+        with WriterLock(self.folder, STATE_LOCK, STATE_SECONDS, doing=f"noting a push to {self.label}"):
+            state = replace(self.state(), **values)
+            _replace(self.folder / STATE, (json.dumps(asdict(state), indent=1) + "\n").encode())
+
+    def _folder(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def published(self) -> Digests:
         """Digests of the local rows that are known to be there."""
@@ -127,7 +144,7 @@ class Ledger:
 
     def lock(self, wait: float) -> WriterLock:
         """The lock of whoever publishes to this memory from this machine."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder()
         return WriterLock(self.folder, LOCK, wait, doing=f"publishing to {self.label}")
 
     def work(self) -> Path:

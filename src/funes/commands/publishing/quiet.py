@@ -72,8 +72,7 @@ def main(memory: str) -> None:
         # There is nobody to see a traceback; the log and `funes status` show what happened.
         values = {"error": f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:300]}"}
         with contextlib.suppress(FunesError, OSError):
-            ledger = Ledger(destination(memory)[0])
-            ledger.fail(ledger.state(), str(values["error"]))
+            Ledger(destination(memory)[0]).fail(str(values["error"]))
     _log(memory, values | {"seconds": round(time.monotonic() - began, 1)})
 
 

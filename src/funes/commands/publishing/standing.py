@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.commands.publishing.destination import destination
-from funes.commands.publishing.ledger import Ledger, states
+from funes.commands.publishing.ledger import LOCK, Ledger, states
 from funes.errors import FunesError, LockedError, NoMemoryError
 from funes.paths import memory_folder
 from funes.ui.views import Standing
@@ -62,7 +62,7 @@ def look(memory: str) -> Standing | None:
     existed = ledger.folder.exists()
     standing = _standing(state)
     try:
-        with ledger.lock(LOCK_SECONDS), _work(ledger) as work:
+        with ledger.lock(LOCK_SECONDS), _work(ledger, keep=existed) as work:
             source = Source(memory_folder(), work, VECTORS_ID)
             selection = publishable(label)
             sessions = None if selection is None else selection.sessions
@@ -83,18 +83,21 @@ def look(memory: str) -> Standing | None:
         return None
     except LockedError:
         standing.busy = True
-    finally:
-        if not existed:
-            _forget(ledger)
     return standing
 
 
 @contextlib.contextmanager
-def _work(ledger: Ledger) -> Iterator[Path]:
+def _work(ledger: Ledger, *, keep: bool) -> Iterator[Path]:
+    """A folder to work in; afterwards nothing is left for a memory that was only looked at, if it is not to be kept."""
     try:
         yield ledger.work()
     finally:
         ledger.clear_work()
+        if not keep:
+            with contextlib.suppress(OSError):
+                (ledger.folder / LOCK).unlink()
+                ledger.folder.rmdir()
+                ledger.folder.parent.rmdir()
 
 
 def is_destination(memory: str | None) -> bool:
@@ -126,10 +129,3 @@ def _standing(state: PushState) -> Standing:
         failed=state.failed,
         error=state.error,
     )
-
-
-def _forget(ledger: Ledger) -> None:
-    """Leave nothing behind for a memory that was only looked at."""
-    (ledger.folder / "push.lock").unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        ledger.folder.rmdir()
