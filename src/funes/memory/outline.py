@@ -14,7 +14,7 @@ from funes.memory.schema import SESSION_TYPE
 
 NOWHERE = -1
 
-Places = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
 
 
 class Outline:
@@ -29,15 +29,16 @@ class Outline:
 
     def __init__(self, register: Register, order: Positions) -> None:
         self._register = register
-        self._order = order
+        self._order = order = order.astype(np.int32)
         rows, code = register.rows, register.names.code
-        self._places: Places = np.full(len(register), NOWHERE, np.int64)
+        self._places: Places = np.full(len(register), NOWHERE, np.int32)
         self._places[order] = np.arange(len(order))
         sessions = rows.session[order]
         first = np.ones(len(sessions), bool)
         first[1:] = sessions[1:] != sessions[:-1]
         self._first = _last_true(first)
-        self._end = np.append(np.flatnonzero(first)[1:], len(sessions))[np.cumsum(first) - 1]
+        ends = np.append(np.flatnonzero(first)[1:], len(sessions)).astype(np.int32)
+        self._end = ends[np.cumsum(first) - 1]
         prompt = (rows.role[order] == code("user")) & (rows.block_type[order] == code("text"))
         self._prompt = _last_true(prompt)
 
@@ -58,7 +59,7 @@ class Outline:
         return len(self._order)
 
     def places(self, ids: Sequence[str]) -> Places:
-        """Where passages stand in the sessions that store them, `(n,)` int64; `NOWHERE` for others."""
+        """Where passages stand in the sessions that store them, `(n,)`; `NOWHERE` for others."""
         positions = self._register.by_id(ids)
         return np.where(positions >= 0, self._places[positions], NOWHERE) if len(self._places) else positions
 
@@ -117,5 +118,5 @@ def _ordered(keys: Sequence[npt.NDArray[np.int32]]) -> Positions:
 
 def _last_true(marks: npt.NDArray[np.bool_]) -> Places:
     """For each place the last one up to it that is marked, `NOWHERE` when there is none."""
-    marked: Any = np.where(marks, np.arange(len(marks)), NOWHERE)
+    marked: Any = np.where(marks, np.arange(len(marks), dtype=np.int32), np.int32(NOWHERE))
     return np.maximum.accumulate(marked) if len(marked) else marked

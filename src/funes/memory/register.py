@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from funes.memory.lance import give_memory_back
 from funes.memory.schema import REFERENCE
 
 if TYPE_CHECKING:
@@ -27,11 +28,16 @@ NARROW_COLUMNS = ("id", "session_id", "role", "block_type", "ts", "seq", "block_
 """What is read of a row, as far as the table has it."""
 
 ONLY_IDS = ("id",)
+
+MANY_ROWS = 50_000
+"""Rows after whose reading Arrow's memory is worth giving back."""
+
 NO_TIME = np.iinfo(np.int64).min
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
-Positions = npt.NDArray[np.int64]
+Positions = npt.NDArray[Any]
+"""`(n,)` integers: places of rows in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +98,11 @@ class Rows:
 
         def coded(name: str) -> npt.NDArray[np.int32]:
             values = column(name)
-            return np.zeros(size, np.int32) if values is None else names.codes(values)
+            return _constant(np.int32(0), size) if values is None else names.codes(values)
 
-        def number(name: str) -> npt.NDArray[np.int32]:
+        def number(name: str) -> Any:
             values = column(name)
-            return np.zeros(size, np.int32) if values is None else values.fill_null(0).to_numpy().astype(np.int32)
+            return _constant(np.int32(0), size) if values is None else values.fill_null(0).to_numpy().astype(np.int32)
 
         times, offsets = column("ts"), column("offset")
         return cls(
@@ -105,11 +111,13 @@ class Rows:
             coded("session_id"),
             coded("role"),
             coded("block_type"),
-            np.full(size, NO_TIME) if times is None else times.cast(pa.int64()).fill_null(NO_TIME).to_numpy(),
+            _constant(np.int64(NO_TIME), size)
+            if times is None
+            else times.cast(pa.int64()).fill_null(NO_TIME).to_numpy(),
             number("seq"),
             number("block_idx"),
             number("split_idx"),
-            np.ones(size, bool) if offsets is None else offsets.fill_null(0).to_numpy() != REFERENCE,
+            _constant(np.bool_(True), size) if offsets is None else offsets.fill_null(0).to_numpy() != REFERENCE,
         )
 
     @classmethod
@@ -119,7 +127,7 @@ class Rows:
             import pyarrow as pa
 
             return cls.of(pa.table({"id": pa.array([], pa.string()), "_rowid": pa.array([], pa.uint64())}), Names())
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+        return cls(*(_concatenated([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
 class Names:
@@ -205,11 +213,11 @@ class Register:
 
     @cached_property
     def _by_row_id(self) -> tuple[npt.NDArray[np.uint64], Positions]:
-        return _sorted(self.rows.row_ids, np.arange(len(self)))
+        return _sorted(self.rows.row_ids, np.arange(len(self), dtype=np.int32))
 
     @cached_property
     def _by_digest(self) -> tuple[npt.NDArray[np.uint64], Positions]:
-        stored = np.flatnonzero(self.rows.stored)
+        stored = np.flatnonzero(self.rows.stored).astype(np.int32)
         return _sorted(_digests(self.rows.ids[stored]), stored)
 
 
@@ -249,8 +257,23 @@ class RegisterReader:
                 size = fragment.count_rows()
                 parts[key] = Rows.of(table.slice(first, size), self._names)
                 first += size
+            if first >= MANY_ROWS:
+                del table
+                give_memory_back()
         self._parts = {key: rows for key, rows in parts.items() if rows is not None}
         return Register(dataset, Rows.joined(list(self._parts.values())), self._names)
+
+
+def _constant(value: Any, size: int) -> Any:
+    """An array of equal values that takes no memory."""
+    return np.broadcast_to(value, size)
+
+
+def _concatenated(parts: Sequence[npt.NDArray[Any]]) -> Any:
+    """Arrays one after the other; constants stay what they are."""
+    if all(part.strides == (0,) for part in parts):
+        return _constant(parts[0].reshape(-1)[0] if len(parts[0]) else parts[0].dtype.type(), sum(map(len, parts)))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _what_it_holds(fragment: Any) -> tuple[Any, ...]:
