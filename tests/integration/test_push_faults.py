@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
 from funes.memory.remote.hub import HubClient
+from funes.memory.remote.patience import TRIES
+from funes.memory.remote.publish import FAULTS
 from funes.memory.remote.snapshot import open_snapshot
 from funes.memory.uri import resolve
 from tests.support.hub_faults import Fault
@@ -150,6 +153,29 @@ def test_a_push_that_fails_leaves_the_old_version(hub, machines, run, fault, mon
     hub.faults.clear()
     assert run("push", REPO)[0] == 0
     assert len(rows_in(snapshot())) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (Fault("POST /api/datasets/.*/preupload/", status=503), "has trouble of its own (HTTP 503)"),
+        (Fault("PUT /_lfs/", status=502), "has trouble of its own (HTTP 502)"),
+        (Fault("PUT /_lfs/", "cut-upload"), "cannot be reached"),
+    ],
+)
+def test_the_client_is_not_left_to_try_again_for_minutes(hub, machines, run, fault, sentence, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
+    machines[0].remember("a", ["words"])
+    run("push", REPO)
+    machines[0].remember("b", ["more"])
+    hub.faults.append(fault)
+    hub.traffic.served.clear()
+    code, _, err = run("push", REPO)
+    assert (code, sentence in err) == (1, True)
+    asked = Counter((one.method, one.path) for one in hub.traffic.matching(fault.where))
+    assert TRIES <= max(asked.values()) <= TRIES * FAULTS
+    hub.faults.clear()
+    assert run("push", REPO)[0] == 0
 
 
 def test_an_answer_that_is_lost_is_no_second_push(hub, machines, run):

@@ -203,6 +203,8 @@ class HubClient:
             RemoteError: one of its subclasses says why it cannot be committed; nothing was changed, unless the
                 connection broke after everything was sent.
         """
+        from funes.memory.remote.patience import bounded
+
         asked = self._asked(repo, writing=True)
         self._refuse_offline(asked)
         client = self._client()
@@ -217,18 +219,19 @@ class HubClient:
         deletions = [client.CommitOperationDelete(path, is_folder=False) for path in delete]
         try:
             api, sent = self._api(), 0
-            for part in _parts(sizes):
-                if told is not None:
-                    api.preupload_lfs_files(repo, [additions[path] for path in part], repo_type="dataset")
-                    sent += sum(sizes[path] for path in part)
-                    told(sent, sum(sizes.values()))
-            made = api.create_commit(
-                repo,
-                [*additions.values(), *deletions],
-                commit_message=message,
-                repo_type="dataset",
-                parent_commit=parent,
-            )
+            with bounded(client.utils.get_session(), asked):
+                for part in _parts(sizes):
+                    if told is not None:
+                        api.preupload_lfs_files(repo, [additions[path] for path in part], repo_type="dataset")
+                        sent += sum(sizes[path] for path in part)
+                        told(sent, sum(sizes.values()))
+                made = api.create_commit(
+                    repo,
+                    [*additions.values(), *deletions],
+                    commit_message=message,
+                    repo_type="dataset",
+                    parent_commit=parent,
+                )
         except Exception as error:
             raise _told_apart(error, asked) from error
         return str(made.oid)
