@@ -199,8 +199,41 @@ def test_removing_without_the_program_and_without_the_receipt(home):
     assert not [name for name in home.tree() if "funes-local" in name or ".funes/" in name]
 
 
+FOREIGN = {"mcpServers": {"funes": {"type": "stdio", "command": "/opt/bin/mine", "args": ["--key", "hunter2"]}}}
+
+
+def test_a_server_of_somebody_else_is_not_replaced(home):
+    home.write(".claude.json", json.dumps(FOREIGN))
+    before = home.tree()
+    with pytest.raises(FunesError) as raised:
+        add_agent(Claude(), BINDING, SERVER)
+    assert raised.value.message == (
+        "~/.claude.json has an MCP server `funes` that runs something else (`mine`); give it another name or take it "
+        "out, then run `funes add claude` again."
+    )
+    assert home.tree() == before
+
+
+def test_a_server_of_somebody_else_stays(home):
+    home.write(".claude.json", json.dumps(FOREIGN))
+    before = home.tree()
+    outcome = remove_agent(Claude())
+    assert (outcome.done, len(outcome.notes)) == (False, 1)
+    assert home.tree() == before
+    (home.path / ".claude.json").unlink()
+    add_agent(Claude(), BINDING, SERVER)
+    home.write(".claude.json", json.dumps(FOREIGN))
+    for done in (True, False):
+        outcome = remove_agent(Claude())
+        assert (outcome.done, outcome.notes) == (
+            done,
+            ["~/.claude.json has an MCP server `funes` that runs something else (`mine`); it stays."],
+        )
+        assert json.loads(home.read(".claude.json"))["mcpServers"] == FOREIGN["mcpServers"]
+
+
 def test_a_server_of_that_name_comes_back(home):
-    config = {"mcpServers": {"funes": {"command": "mine", "args": []}}}
+    config = {"mcpServers": {"funes": {"command": "funes", "args": ["mcp", "team"]}}}
     home.write(".claude.json", json.dumps(config))
     before = home.tree()
     add_agent(Claude(), BINDING, SERVER)

@@ -133,8 +133,33 @@ def test_removing_without_the_program_and_without_the_receipt(home):
     assert not [name for name in home.tree() if "funes" in name]
 
 
+FOREIGN = '[mcp_servers.funes] # mine\nurl = "https://mcp.test/funes"\n'
+
+
+def test_a_server_of_somebody_else_is_not_replaced(home):
+    home.write(".codex/config.toml", FOREIGN)
+    before = home.tree()
+    with pytest.raises(FunesError, match=r"config.toml has an MCP server `funes` that runs something else; give it"):
+        add_agent(Codex(), BINDING, SERVER)
+    assert home.tree() == before
+
+
+def test_a_server_of_somebody_else_stays(home):
+    add_agent(Codex(), BINDING, SERVER)
+    text = home.read(".codex/config.toml")
+    home.write(".codex/config.toml", text[: text.index("[mcp_servers.funes]")] + FOREIGN)
+    for done in (True, False):
+        outcome = remove_agent(Codex())
+        assert (outcome.done, outcome.notes) == (
+            done,
+            ["~/.codex/config.toml has an MCP server `funes` that runs something else; it stays."],
+        )
+        assert home.read(".codex/config.toml").endswith(FOREIGN)
+    assert config(home) == tomllib.loads(FOREIGN)
+
+
 def test_a_server_of_that_name_comes_back(home):
-    home.write(".codex/config.toml", '[mcp_servers.funes] # mine\ncommand = "mine"\n')
+    home.write(".codex/config.toml", '[mcp_servers.funes] # mine\ncommand = "funes"\nargs = ["mcp"]\n')
     before = home.tree()
     add_agent(Codex(), BINDING, SERVER)
     assert config(home)["mcp_servers"]["funes"]["command"] == "/opt/funes/bin/funes"
@@ -143,7 +168,7 @@ def test_a_server_of_that_name_comes_back(home):
     add_agent(Codex(), BINDING, SERVER)
     home.write(".codex/config.toml", home.read(".codex/config.toml") + "\n[tui]\n")
     remove_agent(Codex())
-    assert config(home) == {"mcp_servers": {"funes": {"command": "mine"}}, "tui": {}}
+    assert config(home) == {"mcp_servers": {"funes": {"command": "funes", "args": ["mcp"]}}, "tui": {}}
 
 
 def test_a_file_that_cannot_be_parsed_is_left_alone(home):

@@ -8,13 +8,13 @@ import pytest
 
 from funes.agents.detect import KINDS
 from funes.agents.install import add_agent, remove_agent
-from funes.agents.model import Agent, Binding, Outcome, base_around, base_in
+from funes.agents.model import Agent, Binding, Outcome, base_around, base_in, is_own_server
 from funes.errors import FunesError
 from tests.support.agent_programs import SERVER, AgentHome
 
 FILES = {
-    "claude": {".claude.json": '{"mcpServers":{"funes":{"command":"somebody else\'s"}},"x":1.50}'},
-    "codex": {".codex/config.toml": "# mine\nmodel = 'x'\n\n[mcp_servers.funes]\ncommand = \"somebody else's\"\n"},
+    "claude": {".claude.json": '{"mcpServers":{"funes":{"command":"funes","args":["mcp","mine"]}},"x":1.50}'},
+    "codex": {".codex/config.toml": "# mine\nmodel = 'x'\n\n[mcp_servers.funes]\ncommand = 'funes'\nargs = ['mcp']\n"},
     "pi": {},
     "hermes": {".hermes/config.yaml": "# mine\nmodel: x\nmcp_servers:\n  other: {command: y}\n"},
 }
@@ -99,11 +99,37 @@ def test_when_it_cannot_be_moved_over_everything_stays(
 
 def test_a_folder_that_is_named_but_not_of_funes_is_left_alone(home: AgentHome) -> None:
     other = home.write("work/notes.txt", "mine").parent
-    home.write(".claude.json", f'{{"mcpServers":{{"funes":{{"command":"x","env":{{"FUNES_HOME":"{other}"}}}}}}}}')
+    home.write(
+        ".claude.json",
+        f'{{"mcpServers":{{"funes":{{"command":"funes","args":["mcp"],"env":{{"FUNES_HOME":"{other}"}}}}}}}}',
+    )
     add(home, "claude", "b")
     remove_agent(agent("claude"))
     assert (other / "notes.txt").read_text() == "mine"
     assert str(other) in home.read(".claude.json")
+
+
+@pytest.mark.parametrize(
+    ("entry", "own"),
+    [
+        ({"command": "/opt/venv/bin/funes", "args": ["mcp"]}, True),
+        ({"command": "funes", "args": ["mcp", "s3://team/memory"], "env": {}}, True),
+        ({"command": "C:\\\\tools\\\\funes.exe", "args": ["mcp"]}, True),
+        ({"command": "/usr/bin/python3", "args": ["-m", "funes", "mcp"]}, True),
+        ({"command": "uvx", "args": ["--from", "funes", "funes", "mcp"]}, True),
+        ({"command": "env", "args": ["FUNES_HOME=/data", "/opt/funes", "mcp", "team"]}, True),
+        ({"command": "funes", "args": ["serve"]}, False),
+        ({"command": "funes"}, False),
+        ({"command": "node", "args": ["funes.js", "mcp"]}, False),
+        ({"command": "other", "args": ["mcp", "funes"]}, False),
+        ({"url": "https://mcp.test/funes/mcp"}, False),
+        ({"command": 7, "args": "mcp"}, False),
+        ("funes mcp", False),
+        (None, False),
+    ],
+)
+def test_a_server_is_known_by_what_it_runs(entry: object, own: bool) -> None:
+    assert is_own_server(entry) is own
 
 
 def test_what_an_entry_names(home: AgentHome) -> None:

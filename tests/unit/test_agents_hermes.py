@@ -113,8 +113,32 @@ def test_removing_without_the_receipt(home):
     assert json.loads(home.read(".hermes/shell-hooks-allowlist.json")) == {"approvals": []}
 
 
+FOREIGN = "mcp_servers:\n  funes: {command: mine}  # my own\n"
+
+
+def test_a_server_of_somebody_else_is_not_replaced(home):
+    home.write(".hermes/config.yaml", FOREIGN)
+    before = home.tree()
+    with pytest.raises(FunesError, match=r"config.yaml has an MCP server `funes` that runs something else \(`mine`\)"):
+        add_agent(Hermes(), BINDING, SERVER)
+    assert home.tree() == before
+
+
+def test_a_server_of_somebody_else_stays(home):
+    add_agent(Hermes(), BINDING, SERVER)
+    text = home.read(".hermes/config.yaml")
+    home.write(".hermes/config.yaml", FOREIGN + text[text.index("hooks:") :])
+    for done in (True, False):
+        outcome = remove_agent(Hermes())
+        assert (outcome.done, outcome.notes) == (
+            done,
+            ["~/.hermes/config.yaml has an MCP server `funes` that runs something else (`mine`); it stays."],
+        )
+    assert home.read(".hermes/config.yaml") == FOREIGN
+
+
 def test_a_server_of_that_name_comes_back(home):
-    home.write(".hermes/config.yaml", "mcp_servers:\n  funes: {command: mine}  # my own\n")
+    home.write(".hermes/config.yaml", "mcp_servers:\n  funes: {command: funes, args: [mcp]}  # my own\n")
     before = home.tree()
     add_agent(Hermes(), BINDING, SERVER)
     assert config(home)["mcp_servers"]["funes"]["command"] == "/opt/funes/bin/funes"
@@ -123,7 +147,7 @@ def test_a_server_of_that_name_comes_back(home):
     add_agent(Hermes(), BINDING, SERVER)
     home.write(".hermes/config.yaml", home.read(".hermes/config.yaml") + "late: 1\n")
     remove_agent(Hermes())
-    assert config(home) == {"mcp_servers": {"funes": {"command": "mine"}}, "late": 1}
+    assert config(home) == {"mcp_servers": {"funes": {"command": "funes", "args": ["mcp"]}}, "late": 1}
 
 
 @pytest.mark.parametrize(

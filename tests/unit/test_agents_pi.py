@@ -73,7 +73,9 @@ def test_a_foreign_extension_of_that_name_is_left_alone(home):
     before = home.tree()
     with pytest.raises(FunesError, match=r"~/\.pi/agent/extensions/funes is an extension that is not of funes"):
         add_agent(Pi(), BINDING, SERVER)
-    assert not remove_agent(Pi()).done
+    outcome = remove_agent(Pi())
+    assert not outcome.done
+    assert outcome.notes == ["~/.pi/agent/extensions/funes is an extension that is not of funes; it stays."]
     assert home.tree() == before
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from funes.agents import files, json_text, programs
 from funes.agents.assets import copy_assets, hooks_json, same_assets
 from funes.agents.json_text import Key
-from funes.agents.model import SERVER, Binding, Watch, base_around, base_in
+from funes.agents.model import SERVER, Binding, Watch, base_around, base_in, foreign_server, is_own_server
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
 
@@ -87,6 +87,7 @@ class Claude:
             if value is not None and not isinstance(value, dict):
                 raise files.unfit(path, "is no JSON object")
             files.check_writable(path)
+        programs.refuse_foreign(self.foreign(), self.name)
 
     def watch(self) -> Watch:
         """See the protocol."""
@@ -99,7 +100,7 @@ class Claude:
     def named_base(self) -> Path | None:
         """See the protocol."""
         source = _map(_map(_object(self.marketplaces), MARKETPLACE), "source").get("path")
-        return base_around(source, self.name) or base_in(_map(_object(self.config), "mcpServers").get(SERVER))
+        return base_around(source, self.name) or base_in(self._server())
 
     def parts(self) -> list[Path]:
         """See the protocol."""
@@ -108,7 +109,11 @@ class Claude:
 
     def has_server(self) -> bool:
         """See the protocol."""
-        return SERVER in _map(_object(self.config), "mcpServers")
+        return is_own_server(self._server())
+
+    def foreign(self) -> str:
+        """See the protocol."""
+        return foreign_server(self._server(), self.config)
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""
@@ -171,7 +176,7 @@ class Claude:
                 self._run("plugin", "marketplace", "remove", MARKETPLACE)
             if self.has_server():
                 self._run("mcp", "remove", SERVER, "-s", "user")
-            if earlier := known.get("server"):
+            if (earlier := known.get("server")) and self._server() is None:
                 self._run("mcp", "add-json", SERVER, json.dumps(earlier), "-s", "user")
         kept = _SERVER if known.get("server") else ()
         absent = known.get("absent", {})
@@ -203,6 +208,10 @@ class Claude:
             return "Claude's copy of the plugin"
         return said.get(path, "written by Claude Code itself")
 
+    def _server(self) -> Any:
+        """The MCP server with the name of ours, None for none."""
+        return _map(_object(self.config), "mcpServers").get(SERVER)
+
     def _check_json(self) -> None:
         for name in _MAPS:
             json_text.load(getattr(self, name))
@@ -210,7 +219,7 @@ class Claude:
     def _own(self) -> Iterator[tuple[Path, Sequence[Key]]]:
         """Every entry of funes in Claude's files: the file, and names and numbers that lead there."""
         config, settings = _object(self.config), _object(self.settings)
-        if SERVER in _map(config, "mcpServers"):
+        if is_own_server(_map(config, "mcpServers").get(SERVER)):
             yield self.config, _SERVER
         for number in json_text.positions(config.get("declinedPlugins"), lambda item: item == PLUGIN):
             yield self.config, ("declinedPlugins", number)

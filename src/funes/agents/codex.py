@@ -13,7 +13,7 @@ from typing import Any
 
 from funes.agents import codex_config, files, programs
 from funes.agents.assets import copy_assets, hooks_json, same_assets
-from funes.agents.model import SERVER, Binding, Watch, base_around, base_in
+from funes.agents.model import SERVER, Binding, Watch, base_around, base_in, foreign_server, is_own_server
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
 
@@ -63,7 +63,7 @@ class Codex:
                 "Codex is not on this machine (there is no `codex` on PATH); install it, then run `funes add codex` "
                 "again."
             )
-        codex_config.load(self.config)
+        programs.refuse_foreign(self.foreign(), self.name)
         files.check_writable(self.config)
         if self.home.exists() and not self.home.is_dir():
             raise FunesError(f"{shown(self.home)} is not a folder, so Codex cannot keep anything there.")
@@ -93,7 +93,11 @@ class Codex:
 
     def has_server(self) -> bool:
         """See the protocol."""
-        return SERVER in _table(codex_config.load(self.config)[1], codex_config.SERVERS)
+        return is_own_server(self._server())
+
+    def foreign(self) -> str:
+        """See the protocol."""
+        return foreign_server(self._server(), self.config)
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""
@@ -146,7 +150,8 @@ class Codex:
                 self._run("plugin", "remove", PLUGIN)
             if MARKETPLACE in _table(value, "marketplaces"):
                 self._run("plugin", "marketplace", "remove", MARKETPLACE)
-        codex_config.remove_server(self.config, known.get("added", ""), known.get("server"))
+        if self.has_server():
+            codex_config.remove_server(self.config, known.get("added", ""), known.get("server"))
         value = codex_config.load(self.config)[1]
         for key in self._trust(value):
             codex_config.edit(self.config, codex_config.drop("hooks", "state", key))
@@ -172,6 +177,10 @@ class Codex:
         if path.is_relative_to(self.trusted):
             return "Codex's note that the hooks are trusted"
         return "written by Codex itself"
+
+    def _server(self) -> Any:
+        """The MCP server with the name of ours, None for none."""
+        return _table(codex_config.load(self.config)[1], codex_config.SERVERS).get(SERVER)
 
     def _trust(self, value: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """What config.toml says about whether hooks of funes are trusted."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from funes.agents import files, hermes_approvals, programs, yaml_text
-from funes.agents.model import SERVER, Binding, Watch, base_in
+from funes.agents.model import SERVER, Binding, Watch, base_in, foreign_server, is_own_server
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
 
@@ -65,7 +65,7 @@ class Hermes:
                 "This Hermes has no MCP client; install it into Hermes's environment (`pip install "
                 "'hermes-agent[mcp]'`), then run `funes add hermes` again."
             )
-        self._settings()
+        programs.refuse_foreign(self.foreign(), self.name)
         hermes_approvals.load(self.approvals)
 
     def watch(self) -> Watch:
@@ -74,7 +74,7 @@ class Hermes:
 
     def named_base(self) -> Path | None:
         """See the protocol."""
-        return base_in(_map(self._settings(), "mcp_servers").get(SERVER))
+        return base_in(self._server())
 
     def parts(self) -> list[Path]:
         """See the protocol."""
@@ -83,7 +83,11 @@ class Hermes:
 
     def has_server(self) -> bool:
         """See the protocol."""
-        return SERVER in _map(self._settings(), "mcp_servers")
+        return is_own_server(self._server())
+
+    def foreign(self) -> str:
+        """See the protocol."""
+        return foreign_server(self._server(), self.config)
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""
@@ -132,7 +136,7 @@ class Hermes:
         """See the protocol."""
         hermes_approvals.remove(self.approvals, known.get("approvals", ()))
         text, settings = yaml_text.load(self.config)
-        if not settings or not (SERVER in _map(settings, "mcp_servers") or any(_own_hooks(settings))):
+        if not settings or not (self.has_server() or any(_own_hooks(settings))):
             return
         try:
             new = self._without(text, settings, known)
@@ -157,12 +161,12 @@ class Hermes:
         new = text
         for event, number in reversed(list(_own_hooks(settings))):
             new = yaml_text.remove(new, ("hooks", event, number))
-        if SERVER in _map(settings, "mcp_servers"):
+        if self.has_server():
             new = yaml_text.remove(new, ("mcp_servers", SERVER))
         for path in [("hooks", event) for event in EVENTS] + [("hooks",), ("mcp_servers",)]:
             if ".".join(path) in absent and _is_empty(yaml_text.parse(new), path):
                 new = yaml_text.remove(new, path)
-        if (earlier := known.get("server")) is not None:
+        if (earlier := known.get("server")) is not None and not self.foreign():
             return yaml_text.add(new, ("mcp_servers", SERVER), earlier)[0]
         # What was put in may be cut out in one piece, which leaves no trace in the layout either.
         return yaml_text.cut(text, known.get("pieces", ()), yaml_text.parse(new)) or new
@@ -171,6 +175,10 @@ class Hermes:
         text, piece = yaml_text.add(text, path, value)
         known["pieces"].append(piece)
         return text
+
+    def _server(self) -> Any:
+        """The MCP server with the name of ours, None for none."""
+        return _map(self._settings(), "mcp_servers").get(SERVER)
 
     def _settings(self) -> dict[str, Any]:
         _, value = yaml_text.load(self.config)

@@ -95,6 +95,7 @@ def remove_agent(agent: Agent) -> Outcome:
     bases = _bases(agent)
     if not any(_receipt_file(agent, base).is_file() for base in bases) and not agent.parts() and not agent.has_server():
         outcome.done = False
+        outcome.notes = _kept(agent)
         return outcome
     watch = _watch(agent, bases)
     start = Snapshot.take(watch)
@@ -104,7 +105,14 @@ def remove_agent(agent: Agent) -> Outcome:
         start.restore()
         raise
     outcome.changes = _changes(agent, start, Snapshot.take(watch))
+    outcome.notes = _kept(agent)
     return outcome
+
+
+def _kept(agent: Agent) -> list[str]:
+    """A sentence about what has the name of funes and stays."""
+    clause = agent.foreign()
+    return [f"{clause}; it stays."] if clause else []
 
 
 def _bases(agent: Agent) -> list[Path]:

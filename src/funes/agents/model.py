@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from funes.paths import shown
+
 SERVER = "funes"
 """Name of the MCP server in every agent's configuration."""
 
@@ -122,6 +124,35 @@ def base_around(folder: Any, name: str) -> Path | None:
     return path.parent.parent if path.is_absolute() and path.parts[-2:] == ("agents", name) else None
 
 
+def is_own_server(entry: Any) -> bool:
+    """Whether an MCP server is of funes, by what it runs: `funes mcp`, wherever that is and whatever starts it.
+
+    Args:
+        entry: its entry in an agent's configuration.
+    """
+    if not isinstance(entry, Mapping):
+        return False
+    arguments = entry.get("args")
+    words = [str(word) for word in (entry.get("command"), *(arguments if isinstance(arguments, list) else ()))]
+    names = [os.path.basename(word.replace("\\", "/")).removesuffix(".exe") for word in words]
+    return any(first == "funes" and second == "mcp" for first, second in zip(names, words[1:], strict=False))
+
+
+def foreign_server(entry: Any, path: Path) -> str:
+    """What to say of an MCP server with the name of ours that is not of funes; empty when it is, or there is none.
+
+    Args:
+        entry: its entry in an agent's configuration, None for none.
+        path: the file that holds it.
+    """
+    if entry is None or is_own_server(entry):
+        return ""
+    command = entry.get("command") if isinstance(entry, Mapping) else None
+    # The arguments may hold a key.
+    runs = f" (`{os.path.basename(command)}`)" if isinstance(command, str) and command else ""
+    return f"{shown(path)} has an MCP server `{SERVER}` that runs something else{runs}"
+
+
 class Agent(Protocol):
     """An agent that funes can be added to.
 
@@ -147,7 +178,8 @@ class Agent(Protocol):
         """Look whether funes can be added, before anything is changed.
 
         Raises:
-            FunesError: when the program is missing or too old, or a file that has to be edited cannot be parsed.
+            FunesError: when the program is missing or too old, a file that has to be edited cannot be parsed, or
+                something else has the name of funes.
         """
         ...
 
@@ -164,7 +196,11 @@ class Agent(Protocol):
         ...
 
     def has_server(self) -> bool:
-        """Whether there is an MCP server of that name, which somebody else may have put there, too."""
+        """Whether there is an MCP server of funes."""
+        ...
+
+    def foreign(self) -> str:
+        """What has the name of funes here but is not of it, as a clause; empty for nothing."""
         ...
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:

@@ -75,10 +75,7 @@ class Pi:
         version = self.version()
         if not programs.at_least(version, OLDEST):
             raise FunesError(f"pi {version} is older than {OLDEST}, the oldest that funes works with; update it.")
-        if self._is_foreign():
-            raise FunesError(
-                f"{shown(self.folder)} is an extension that is not of funes; move it away, then try again."
-            )
+        programs.refuse_foreign(self.foreign(), self.name)
 
     def watch(self) -> Watch:
         """See the protocol."""
@@ -98,6 +95,10 @@ class Pi:
     def has_server(self) -> bool:
         """See the protocol: the extension brings its own."""
         return False
+
+    def foreign(self) -> str:
+        """See the protocol."""
+        return f"{shown(self.folder)} is an extension that is not of funes" if self._is_foreign() else ""
 
     def registered(self, binding: Binding, server: Mapping[str, Any]) -> bool:
         """See the protocol."""

@@ -96,6 +96,20 @@ def run(program: Path, arguments: Sequence[str], *, remove: Iterable[str] = (), 
     return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
 
+def refuse_foreign(clause: str, name: str) -> None:
+    """Refuse to take a name that something else has.
+
+    Args:
+        clause: what has it, empty for nothing.
+        name: the agent.
+
+    Raises:
+        FunesError: when something has it.
+    """
+    if clause:
+        raise FunesError(f"{clause}; give it another name or take it out, then run `funes add {name}` again.")
+
+
 def version_of(text: str) -> str:
     """The version number in what a program says of itself, empty for none."""
     found = _VERSION.search(text)

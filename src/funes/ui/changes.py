@@ -24,7 +24,7 @@ def added_text(outcome: Outcome) -> str:
 def removed_text(outcome: Outcome) -> str:
     """What removing did, for a person to read."""
     if not outcome.done:
-        return _lines([f"{outcome.agent}: funes was not added, so nothing was changed"])
+        return _lines([f"{outcome.agent}: funes was not added, so nothing was changed", *map(one_line, outcome.notes)])
     return _lines(
         [f"{outcome.agent}: funes is removed; the memory stays", *_changes(outcome), *map(one_line, outcome.notes)]
     )
