@@ -5,11 +5,14 @@ And none leaves a process behind: the worker behind the hooks waits for further 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from funes.secrets import kingfisher, ruleset
 
 # How long an example takes says something about the machine.
 settings.register_profile("funes", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +34,15 @@ def no_real_hub(request, monkeypatch):
     monkeypatch.setenv("HF_TOKEN_PATH", os.devnull)
     for name in TOKENS:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled_rules():
+    """The rules of the secret scanner, which the first test to need them would compile otherwise, and say so."""
+    if not ruleset.is_compiled():
+        with contextlib.suppress(kingfisher.EngineUnavailableError):
+            kingfisher.engine()
+            ruleset.ruleset_id()
 
 
 @pytest.fixture(autouse=True)

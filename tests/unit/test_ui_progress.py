@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from funes.commands.indexing.report import NoProgress, Progress
-from funes.ui.progress import TerminalProgress, terminal_progress
+from funes.ui.progress import LineProgress, TerminalProgress, terminal_or_lines, terminal_progress
 
 
 def watched() -> tuple[TerminalProgress, Console]:
@@ -59,3 +59,27 @@ def test_without_a_terminal_there_is_nothing():
     assert terminal_progress() is None
     silent: Progress = NoProgress()
     silent.say("nothing")
+
+
+def test_compiling_the_rules_is_named_and_has_no_percentage():
+    progress, out = watched()
+    progress.start("rules", 0)
+    progress._bar.refresh()
+    progress.finish()
+    text = out.file.getvalue()
+    assert "Compiling the rules that find credentials, once" in text
+    assert "%" not in text
+
+
+def test_without_a_terminal_a_line_says_what_takes_long(capsys):
+    progress: Progress = LineProgress()
+    for phase in ("rules", "read"):
+        progress.start(phase, 0)
+        progress.advance(1, files=1)
+        progress.say("nothing")
+        progress.model(1, 2)
+        progress.finish()
+    captured = capsys.readouterr()
+    assert captured.err == "note: Compiling the rules that find credentials, once; this takes seconds\n"
+    assert captured.out == ""
+    assert isinstance(terminal_or_lines(), LineProgress)

@@ -29,7 +29,7 @@ def add(agent: str | None, memory: str | None, yes: bool, no_index: bool, trust_
     from funes.commands.add import AddOptions, find_agents
     from funes.commands.add import add as run_add
     from funes.ui.changes import added_text, found_text
-    from funes.ui.progress import terminal_progress
+    from funes.ui.progress import terminal_or_lines
     from funes.ui.sharing_text import push_text
     from funes.ui.summary import summary_text
 
@@ -44,7 +44,7 @@ def add(agent: str | None, memory: str | None, yes: bool, no_index: bool, trust_
             return 0
         names = tuple(entry.name for entry in found)
     options = AddOptions(names, memory, not no_index, yes, interactive, trust_hooks)
-    progress = terminal_progress()
+    progress = terminal_or_lines()
     try:
         report = run_add(
             options, lambda outcome: click.echo(added_text(outcome), nl=False), _confirm, progress, confirmation()

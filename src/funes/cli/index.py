@@ -31,7 +31,7 @@ def index(
     A rerun reads only what is new and goes on with the vectors. Ctrl-C loses nothing that is stored.
     """
     from funes.commands.index import IndexOptions, run_index
-    from funes.ui.progress import terminal_progress
+    from funes.ui.progress import terminal_or_lines
     from funes.ui.summary import summary_text
 
     path, dataset = _path_or_dataset(place)
@@ -46,7 +46,7 @@ def index(
         budget=budget,
         interactive=interactive,
     )
-    progress = terminal_progress()
+    progress = terminal_or_lines()
     try:
         report = run_index(options, progress, _confirm)
     finally:

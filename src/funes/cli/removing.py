@@ -25,12 +25,12 @@ def scrub(stale: bool, dry_run: bool, as_json: bool) -> int:
     indexes and from the disk.
     """
     from funes.commands.scrub import scrub as run_scrub
-    from funes.ui.progress import terminal_progress
+    from funes.ui.progress import terminal_or_lines, terminal_progress
     from funes.ui.removal_text import scrub_json, scrub_text
 
     progress = terminal_progress()
     try:
-        report = run_scrub(stale=stale, dry=dry_run, told=_told(progress))
+        report = run_scrub(stale=stale, dry=dry_run, told=_told(progress), progress=progress or terminal_or_lines())
     finally:
         if progress:
             progress.finish()

@@ -32,13 +32,13 @@ def push(
     """
     from funes.commands.push import PushOptions
     from funes.commands.push import push as run_push
-    from funes.ui.progress import terminal_progress
+    from funes.ui.progress import terminal_or_lines
     from funes.ui.sharing_text import push_json, push_text
 
     if more and not named:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
     wanted = PushOptions(memory, sessions=(*named, *more), words=words, compact=compact, yes=yes)
-    report = run_push(wanted, terminal_progress(), confirmation())
+    report = run_push(wanted, terminal_or_lines(), confirmation())
     if as_json:
         from funes.ui.json_output import dumps
 
@@ -61,7 +61,7 @@ def bind(memory: str, yes: bool, words: bool, trust_hooks: bool) -> int:
     """
     from funes.commands.bind import bind as run_bind
     from funes.ui.changes import added_text
-    from funes.ui.progress import terminal_progress
+    from funes.ui.progress import terminal_or_lines
     from funes.ui.sharing_text import bound_text
 
     report = run_bind(
@@ -70,7 +70,7 @@ def bind(memory: str, yes: bool, words: bool, trust_hooks: bool) -> int:
         yes=yes,
         words=words,
         trust_hooks=trust_hooks,
-        progress=terminal_progress(),
+        progress=terminal_or_lines(),
         confirm=confirmation(),
     )
     click.echo(bound_text(report), nl=False)

@@ -181,8 +181,12 @@ class _Run:
         """Deliver what the readers read to the words phase."""
         from funes.commands.indexing.messages import Batch
         from funes.commands.indexing.pool import read_traces
+        from funes.commands.indexing.rules import prepare_rules
 
         waiting = state.waiting
+        prepare_rules(self.progress, self.stop)
+        if self.stop():
+            return
         self.progress.start("read", sum(job.size for job in jobs))
         for job, message in read_traces(jobs, state.repos(), self.stop, self.exclusions):
             if isinstance(message, Batch):

@@ -232,9 +232,11 @@ class _Push:
         self._agreed = self._asked = True
 
     def _scan(self, missing: Missing) -> Verdict:
+        from funes.commands.indexing.rules import prepare_rules
         from funes.commands.publishing.gate import Gate
 
         total = len(self.source.catalogue.blocks_of(missing.rows))
+        prepare_rules(self.progress)
         self._tell("scan", 0, total)
         if self._gate is None:
             self._gate = Gate(self.source)

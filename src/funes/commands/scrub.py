@@ -16,6 +16,7 @@ from funes.memory.identity import newest_version, unfinished_rewrite
 from funes.paths import memory_folder
 
 if TYPE_CHECKING:
+    from funes.commands.indexing.report import Progress
     from funes.secrets import Redactor
 
 VECTORS_BUDGET = 60.0
@@ -68,13 +69,16 @@ class ScrubReport:
 Told = Callable[[int, int], None]
 
 
-def scrub(*, stale: bool = False, dry: bool = False, told: Told | None = None) -> ScrubReport:
+def scrub(
+    *, stale: bool = False, dry: bool = False, told: Told | None = None, progress: Progress | None = None
+) -> ScrubReport:
     """Scan the local memory again and remove what the current rules find.
 
     Args:
         stale: only blocks that were scanned with other rules.
         dry: only say what would be done.
         told: called with the number of blocks scanned, and of all that are to be.
+        progress: told while the rules are compiled.
 
     Raises:
         NoMemoryError: when there is no memory.
@@ -83,8 +87,10 @@ def scrub(*, stale: bool = False, dry: bool = False, told: Told | None = None) -
     folder = memory_folder()
     if not newest_version(folder):
         raise NoMemoryError(f"There is no memory in {folder} yet, so there is nothing to scrub.")
+    from funes.commands.indexing.rules import prepare_rules
     from funes.secrets import Redactor, ruleset_id
 
+    prepare_rules(progress)
     report = ScrubReport(ruleset=ruleset_id())
     redactor = Redactor()
     if redactor.missing_engine:

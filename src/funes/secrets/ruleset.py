@@ -34,6 +34,21 @@ def ruleset_id() -> str:
     return "+".join(parts)
 
 
+def is_compiled() -> bool:
+    """Whether Kingfisher's rules were compiled here before, so that loading them takes no more than a moment.
+
+    Also where the engine is not installed.
+    """
+    version = kingfisher.version()
+    if not version:
+        return True
+    try:
+        known = json.loads((kingfisher.cache_folder() / "catalogue.json").read_bytes())["key"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return known == _key(version) and any(kingfisher.cache_folder().glob("*.vscdb"))
+
+
 @lru_cache(maxsize=1)
 def _own_digest() -> str:
     """Digest of the source of our rules, of the views they read and of the adapter that filters Kingfisher's."""
@@ -47,7 +62,7 @@ def _own_digest() -> str:
 @lru_cache(maxsize=1)
 def _catalogue_digest(version: str) -> str:
     """Digest of all of Kingfisher's rules; kept on disk, because computing it means loading the engine."""
-    key = f"{version} {_native_stamp()}"
+    key = _key(version)
     kept = kingfisher.cache_folder() / "catalogue.json"
     with suppress(OSError, ValueError, KeyError, TypeError):  # not there or damaged: computed anew
         entry = json.loads(kept.read_bytes())
@@ -61,6 +76,11 @@ def _catalogue_digest(version: str) -> str:
         temporary.write_text(json.dumps({"key": key, "digest": digest}), encoding="ascii")
         temporary.replace(kept)
     return digest
+
+
+def _key(version: str) -> str:
+    """What the rules that are kept on disk belong to."""
+    return f"{version} {_native_stamp()}"
 
 
 def _native_stamp() -> str:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _TITLES = {
+    "rules": "Compiling the rules that find credentials, once",
     "read": "Reading sessions",
     "vectors": "Making vectors",
     "scan": "Looking for credentials",
@@ -39,7 +40,8 @@ class TerminalProgress:
         """Begin a phase: `read` counts bytes of traces, `vectors` counts passages."""
         self.finish()
         self._files, self._passages, self._unit = 0, 0, _UNITS.get(phase, "")
-        self._task = self._progress().add_task(_TITLES.get(phase, phase), total=max(total, 1), done="")
+        known = None if phase == "rules" else max(total, 1)
+        self._task = self._progress().add_task(_TITLES.get(phase, phase), total=known, done="")
 
     def advance(self, amount: int, *, files: int = 0, passages: int = 0) -> None:
         """Count work done: `amount` in the phase's unit, and the files and passages that it was."""
@@ -73,12 +75,12 @@ class TerminalProgress:
 
     def _progress(self) -> Progress:
         if self._bar is None:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
             self._bar = Progress(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=30),
-                TextColumn("{task.percentage:>3.0f} %"),
+                TaskProgressColumn("{task.percentage:>3.0f} %"),
                 TextColumn("{task.fields[done]}", markup=False),
                 TimeRemainingColumn(compact=True, elapsed_when_finished=True),
                 console=self._console,
@@ -97,6 +99,34 @@ class TerminalProgress:
             if task is not None and task.elapsed:
                 parts.append(f"{self._passages / task.elapsed:,.0f}/s")
         return " · ".join(parts)
+
+
+class LineProgress:
+    """Where there is no terminal: a line on stderr for what could be taken for a standstill, and nothing else."""
+
+    def start(self, phase: str, total: int) -> None:
+        """Name the phase if it is such a one."""
+        import sys
+
+        if phase == "rules" and sys.stderr is not None:
+            print(f"note: {_TITLES[phase]}; this takes seconds", file=sys.stderr, flush=True)
+
+    def advance(self, amount: int, *, files: int = 0, passages: int = 0) -> None:
+        """Ignore it."""
+
+    def finish(self) -> None:
+        """Ignore it."""
+
+    def say(self, sentence: str) -> None:
+        """Ignore it."""
+
+    def model(self, done: int, total: int) -> None:
+        """Ignore it."""
+
+
+def terminal_or_lines() -> TerminalProgress | LineProgress:
+    """Progress on stderr: a bar in a terminal, else lines."""
+    return terminal_progress() or LineProgress()
 
 
 def terminal_progress() -> TerminalProgress | None:

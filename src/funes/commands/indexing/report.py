@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-Phase = Literal["read", "vectors", "scan", "fetch", "write", "send"]
+Phase = Literal["rules", "read", "vectors", "scan", "fetch", "write", "send"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,10 @@ class Progress(Protocol):
     """How a run tells how far it is."""
 
     def start(self, phase: Phase, total: int) -> None:
-        """Begin a phase: `read`, `fetch` and `send` count bytes, `vectors` passages, `scan` blocks, `write` steps."""
+        """Begin a phase: `read`, `fetch` and `send` count bytes, `vectors` passages, `scan` blocks, `write` steps.
+
+        How far `rules` is, nobody knows.
+        """
         ...
 
     def advance(self, amount: int, *, files: int = 0, passages: int = 0) -> None:
