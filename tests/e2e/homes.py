@@ -60,6 +60,7 @@ class Home:
             "PATH": os.pathsep.join([*folders, str(_funes_folder(path.parent, handshakes)), SYSTEM_PATH]),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
+            "FUNES_LINGER": "1",  # the worker waits for another turn, and `wait_for_worker` for the worker
         }
         self._fill_cache(cache)
         for program in programs:
