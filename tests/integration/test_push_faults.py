@@ -10,28 +10,9 @@ import pytest
 from funes.memory.remote.hub import HubClient
 from funes.memory.remote.patience import TRIES
 from funes.memory.remote.publish import FAULTS
-from funes.memory.remote.snapshot import open_snapshot
-from funes.memory.uri import resolve
 from tests.support.hub_faults import Fault
+from tests.support.hub_memory import REPO, commits, files, snapshot
 from tests.support.sharing import TOKEN, rows_in
-
-REPO = "acme/decisions"
-
-
-def files(hub):
-    return hub.files(REPO)
-
-
-def commits(hub):
-    """Number of commits of the main branch."""
-    count, name = 0, hub.store.meta("dataset", REPO)["refs"]["main"]
-    while name:
-        count, name = count + 1, hub.store.commit("dataset", REPO, name)["parent"]
-    return count
-
-
-def snapshot():
-    return open_snapshot(resolve(REPO), HubClient()).folder
 
 
 @pytest.mark.parametrize("others", [{"train.parquet": b"PAR1"}, {"data/a.jsonl": b"{}"}, {"other.lance/x": b"?"}])

@@ -9,28 +9,9 @@ from dataclasses import replace
 from funes.memory.reader import MemoryReader
 from funes.memory.remote.card import BEGIN
 from funes.memory.remote.hub import HubClient
-from funes.memory.remote.snapshot import open_snapshot
-from funes.memory.uri import resolve
+from tests.support.hub_memory import REPO, commits, files, snapshot
 from tests.support.sharing import TOKEN, embed, reference, rows_in, texts_of, turn_rows, vectors_in
 from tests.support.small_memory import header
-
-REPO = "acme/decisions"
-
-
-def files(hub):
-    return hub.files(REPO)
-
-
-def commits(hub):
-    """Number of commits of the main branch."""
-    count, name = 0, hub.store.meta("dataset", REPO)["refs"]["main"]
-    while name:
-        count, name = count + 1, hub.store.commit("dataset", REPO, name)["parent"]
-    return count
-
-
-def snapshot():
-    return open_snapshot(resolve(REPO), HubClient()).folder
 
 
 def test_the_first_push_makes_a_private_repository(hub, machines, run):

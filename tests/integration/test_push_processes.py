@@ -14,11 +14,11 @@ from funes.memory.remote.hub import HubClient
 from funes.memory.remote.snapshot import open_snapshot
 from funes.memory.uri import resolve
 from tests.support.hub_faults import Fault
+from tests.support.hub_memory import REPO
 from tests.support.hub_server import HubServer
 from tests.support.push_process import expected
 from tests.support.sharing import Machine, environment, rows_in, vectors_in
 
-REPO = "acme/decisions"
 CHECKOUT = Path(__file__).parents[2]
 ROUNDS = 3
 

@@ -18,9 +18,8 @@ from funes.memory.remote.store_target import StoreTarget
 from funes.memory.remote.stores import storage_options
 from funes.memory.remote.tables import Tables
 from funes.memory.schema import CHUNKS, chunks_schema
+from tests.support.hub_memory import REPO
 from tests.support.sharing import rows_in
-
-REPO = "acme/decisions"
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from funes.errors import CorruptMemoryError
-from funes.memory.remote.faults import RemoteDeniedError, RemoteMissingError, RemoteUnreachableError
+from funes.memory.remote.faults import RemoteBusyError, RemoteDeniedError, RemoteMissingError, RemoteUnreachableError
 from funes.memory.remote.stores import storage_options, store_fault
 
 
@@ -71,6 +71,18 @@ SECRET = "-".join(("AKIA", "never", "shown"))
             f"403 Forbidden <Key>{SECRET}</Key>",
             RemoteDeniedError,
             "may not use s3://b/m, or are not valid.",
+        ),
+        (
+            "s3://b/m",
+            "Generic S3 error: Failed to resolve region for bucket 'b'",
+            RemoteUnreachableError,
+            "in which region the bucket b is; check the name and the connection, or set AWS_REGION, and AWS_",
+        ),
+        (
+            "s3://b/m",
+            f"Server returned non-2xx status code: 503 Service Unavailable: {SECRET}",
+            RemoteBusyError,
+            "The store of s3://b/m has trouble of its own; run the command again later.",
         ),
         ("s3://b/m", "HTTP error: builder error", RemoteUnreachableError, "set AWS_ALLOW_HTTP=true"),
         (

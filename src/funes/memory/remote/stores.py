@@ -17,7 +17,12 @@ from funes.errors import CorruptMemoryError, FunesError
 from funes.memory.counts import FILE as COUNTS
 from funes.memory.counts import PieceCounts
 from funes.memory.lance import is_lance_fault, lance_module
-from funes.memory.remote.faults import RemoteDeniedError, RemoteMissingError, RemoteUnreachableError
+from funes.memory.remote.faults import (
+    RemoteBusyError,
+    RemoteDeniedError,
+    RemoteMissingError,
+    RemoteUnreachableError,
+)
 from funes.memory.uri import MemoryPlace
 
 NOWHERE = Path(os.devnull, "object-store")
@@ -50,6 +55,16 @@ _OVERTAKEN = (
     "incompatible transaction",
     "commit conflict",
     "concurrent writers",
+)
+_BUSY = (
+    "slowdown",
+    "service unavailable",
+    "serviceunavailable",
+    "internal server error",
+    "internalerror",
+    "bad gateway",
+    "gateway time",
+    "too many requests",
 )
 _NO_ANSWER = ("error sending request", "timed out", "connection", "dns")
 
@@ -104,6 +119,13 @@ def store_fault(error: BaseException, url: str) -> FunesError:
         return RemoteDeniedError(f"There are no credentials for {url}; set {_CREDENTIALS.get(parts.scheme, 'them')}.")
     if any(sign in said for sign in _DENIED):
         return RemoteDeniedError(f"The credentials that are set may not use {url}, or are not valid.")
+    if "failed to resolve region" in said:
+        return RemoteUnreachableError(
+            f"Amazon does not say in which region the bucket {parts.netloc} is; check the name and the connection, or "
+            "set AWS_REGION, and AWS_ENDPOINT_URL for a store that is not Amazon's."
+        )
+    if any(sign in said for sign in _BUSY):
+        return RemoteBusyError(f"The store of {url} has trouble of its own; run the command again later.")
     if "builder error" in said:
         return RemoteUnreachableError(
             f"The store of {url} is at a plain HTTP address, which is used for this machine only; set "
