@@ -31,7 +31,7 @@ def test_it_shows_files_passages_and_rate():
     assert "50 %" in text
     assert "one [bold]sentence[/bold]" in text
     assert "\x1b[2J" not in text
-    assert "Making vectors" in text
+    assert "Making vectors (recall works already)" in text
 
 
 def test_a_download_has_a_bar_of_its_own():

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _TITLES = {
     "rules": "Compiling the rules that find credentials, once",
     "read": "Reading sessions",
-    "vectors": "Making vectors",
+    "vectors": "Making vectors (recall works already)",
     "scan": "Looking for credentials",
     "fetch": "Fetching the memory",
     "write": "Adding passages",
