@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funes.memory.remote.cache import RepoCache
+from funes.memory.remote.pruning import prune
 
 if TYPE_CHECKING:
     from funes.memory.remote.hub import HubClient, RemoteFile
@@ -48,6 +49,7 @@ def adopt(client: HubClient, repo: str, commit: str, files: Mapping[str, Path]) 
             os.replace(temporary, cache.blob(there.key))
         cache.link(commit, path, there.key)
     client.keep(repo, commit, "", list(files))
+    prune(cache)
     return True
 
 

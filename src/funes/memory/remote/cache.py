@@ -129,6 +129,20 @@ class RepoCache:
             return None
         return (commit, self.snapshot(commit)) if commit and self.is_complete(commit) else None
 
+    def use(self, commit: str) -> None:
+        """Note that a snapshot is being read now."""
+        with contextlib.suppress(OSError):  # a cache that cannot be written is read all the same
+            os.utime(self._note(commit))
+
+    def notes(self) -> list[Path]:
+        """The notes of all snapshots that funes has brought."""
+        return list((self.folder / NOTES).glob("*.json"))
+
+    def refs(self) -> list[Path]:
+        """The files that say at which commit a revision stands."""
+        places = (self.folder / "refs", self.folder / NOTES / "refs")
+        return [path for place in places for path in place.rglob("*") if path.is_file()]
+
     def _note(self, commit: str) -> Path:
         return self.folder / NOTES / f"{commit}.json"
 

@@ -17,6 +17,7 @@ from funes.memory.remote.cache import RepoCache
 from funes.memory.remote.faults import RemoteBusyError, RemoteUnreachableError
 from funes.memory.remote.hub import MAIN, HubClient
 from funes.memory.remote.live import live_paths, newest_manifest
+from funes.memory.remote.pruning import prune
 from funes.memory.schema import CHUNKS, VECTORS
 from funes.memory.uri import MemoryPlace
 
@@ -88,15 +89,20 @@ def open_snapshot(place: MemoryPlace, client: HubClient, told: Told | None = Non
         RemoteError: one of its subclasses says why the memory cannot be brought.
     """
     before = client.cached(place.repo, place.revision)
+    cache = RepoCache(place.repo)
+    if before is not None:
+        cache.use(before[0])
     try:
         commit = client.head(place.repo, place.revision)
         if before is not None and before[0] == commit:
             return Snapshot(before[1], commit)
-        cache = RepoCache(place.repo)
         if cache.is_complete(commit):
+            cache.use(commit)
             cache.point(place.revision or MAIN, commit)
             return Snapshot(cache.snapshot(commit), commit)
-        return Snapshot(_bring(place, client, commit, told), commit)
+        folder = _bring(place, client, commit, told)
+        prune(cache)
+        return Snapshot(folder, commit)
     except (RemoteUnreachableError, RemoteBusyError) as fault:
         if before is None:
             raise
