@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shutil
+import sqlite3
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -159,12 +164,13 @@ def _ask(home: Home, agent: str, server: ModelServer) -> str:
     server.script = [Say("Every 17 days, on Tuesdays [1].")]
     assert home.funes("ask", agent, QUESTION).code == 0
     server.requests.clear()
-    before, memory = home.files(), _passages(home)
+    before, memory, threads = home.files(), _passages(home), _threads(home)
     done = home.funes("ask", agent, QUESTION)
     assert done.code == 0, done.err
     assert done.out.startswith("Every 17 days, on Tuesdays [1].\n\nSources (local):\n[1] ")
     assert [name for name in changes(before, home.files()) if not _REWRITTEN.search(name)] == []
     assert _passages(home) == memory
+    assert _threads(home) == threads
     (request,) = server.requests
     assert {name for _, name in request.tools} <= {"request_user_input"}
     assert "every 17 days, on Tuesdays" in request.prompt
@@ -172,8 +178,21 @@ def _ask(home: Home, agent: str, server: ModelServer) -> str:
     return "nothing left"
 
 
-_REWRITTEN = re.compile(r"^\.claude/plugins/store/|-(shm|wal)$")
-"""What programs write whenever they start: the use of Claude Code's own plugins, and a database's own files."""
+_REWRITTEN = re.compile(r"^\.claude/plugins/store/|^\.codex/(\.tmp/|[a-z_]+_\d+\.sqlite$)|-(shm|wal)$")
+"""What programs write whenever they start: the use of Claude Code's own plugins; Codex's fetching of its list of
+plugins, which a run that ends early leaves half done; databases, into which the last one to close them copies the log."""
+
+
+def _threads(home: Home) -> set[str]:
+    """The sessions that Codex's databases know of."""
+    found = set()
+    for file in (home.path / ".codex").glob("state_*.sqlite"):
+        with tempfile.TemporaryDirectory() as folder:
+            for part in file.parent.glob(f"{file.name}*"):  # with its log, which is not to be changed by looking
+                shutil.copy(part, folder)
+            with contextlib.closing(sqlite3.connect(Path(folder) / file.name)) as database:
+                found |= {str(row[0]) for row in database.execute("SELECT id FROM threads")}
+    return found
 
 
 def _passages(home: Home) -> int:
