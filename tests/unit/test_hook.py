@@ -53,6 +53,29 @@ def test_options_say_what_the_payload_does_not(tmp_path: Path) -> None:
     assert (event.harness, event.name, event.memory) == ("hermes", "on_session_end", "acme/kb")
 
 
+def test_where_a_bound_memory_is_goes_with_the_event(tmp_path: Path) -> None:
+    variables = environment(tmp_path, HF_HOME="/hf", HF_TOKEN="a-token", AWS_PROFILE="team")
+    for name in (*hook.PLACE_VARIABLES,):
+        variables = variables if name in ("HF_HOME", "AWS_PROFILE") else variables | {name: ""}
+    with worker_busy(tmp_path):
+        assert silent(fire([*HOOK, "claude", "--memory", "acme/kb"], b"{}", variables))
+        assert silent(fire([*HOOK, "claude"], b"{}", variables))
+    bound, local = noted(tmp_path)
+    assert bound.place == {"HF_HOME": "/hf", "AWS_PROFILE": "team"}
+    assert local.place == {}
+    assert b"a-token" not in bound.path.read_bytes()
+
+
+def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
+    gone = tmp_path / "project"
+    gone.mkdir()
+    line = f"cd {shlex.quote(str(gone))} && rmdir {shlex.quote(str(gone))} && exec {shlex.join([*HOOK, 'claude'])}"
+    with worker_busy(tmp_path / "home"):
+        assert silent(fire(["/bin/sh", "-c", line], json.dumps(STOP).encode(), environment(tmp_path / "home")))
+    (event,) = noted(tmp_path / "home")
+    assert event.session == "s1"
+
+
 @pytest.mark.parametrize(
     "payload",
     [b"", b"no json", b'{"hook_event_name":', b"[1, 2]", b"\xff\xfe\x00", b'{"session_id": 7}', b"[" * 99_999],
