@@ -180,7 +180,7 @@ def _ask(home: Home, agent: str, server: ModelServer) -> str:
 
 _REWRITTEN = re.compile(r"^\.claude/plugins/store/|^\.codex/(\.tmp/|[a-z_]+_\d+\.sqlite$)|-(shm|wal)$")
 """What programs write whenever they start: the use of Claude Code's own plugins; Codex's fetching of its list of
-plugins, which a run that ends early leaves half done; databases, into which the last one to close them copies the log."""
+plugins, left half done by a run that ends early; databases, which the last one to close them copies the log into."""
 
 
 def _threads(home: Home) -> set[str]:
