@@ -20,6 +20,7 @@ pytest.importorskip("kingfisher_sdk")
 SOURCE = Path(funes.__file__).parent
 LOAD = """
 from funes.secrets import kingfisher
+kingfisher._BUILD_WAIT = 300.0
 print(len(kingfisher.engine().names), kingfisher.engine()._rules.cache_status)
 """
 

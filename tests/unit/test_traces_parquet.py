@@ -242,25 +242,32 @@ def test_a_sub_agents_trace_keeps_the_name_of_its_file(tmp_path: Path) -> None:
         assert (session.id, session.parent_id, session.kind) == ("agent-abc123", CLAUDE_ID, "subagent")
 
 
+@pytest.fixture
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files that no other program uses."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
 @pytest.mark.parametrize(
     "name", ["../../../etc/passwd", "/", "..", "a/../../b.jsonl", "x" * 400, "C:\\..\\..\\x", "é🎉\n"]
 )
-def test_a_file_name_in_the_data_names_no_place_here(tmp_path: Path, name: str) -> None:
-    before = set(Path(tempfile.gettempdir()).glob("funes-*"))
+def test_a_file_name_in_the_data_names_no_place_here(tmp_path: Path, temporary: Path, name: str) -> None:
     path = write(tmp_path / "0000.parquet", {"harness": ["claude_code"], "trace": [CLAUDE_TEXT], "file_path": [name]})
     found, report = read(path)
     assert len(found) == 3
     assert report.damaged == []
-    assert set(Path(tempfile.gettempdir()).glob("funes-*")) == before
+    assert list(temporary.iterdir()) == []
     assert [item.name for item in tmp_path.iterdir()] == ["0000.parquet"]
 
 
-def test_an_abandoned_read_leaves_nothing_behind(tmp_path: Path) -> None:
-    before = set(Path(tempfile.gettempdir()).glob("funes-*"))
+def test_an_abandoned_read_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
     stream = ParquetSource().read(write(tmp_path / "x.parquet", {"trace": [CLAUDE_TEXT] * 3}), ReadReport())
     next(stream)
+    assert list(temporary.iterdir())
     stream.close()
-    assert set(Path(tempfile.gettempdir()).glob("funes-*")) == before
+    assert list(temporary.iterdir()) == []
 
 
 # Messages
