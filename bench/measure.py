@@ -69,7 +69,9 @@ def funes(*arguments: str) -> list[str]:
 def environment(home: Path) -> dict[str, str]:
     """The environment of a command that works on the memory in `home`."""
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "FUNES_HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    # A worker that stays for the next turn would be measured, or waited for, where nobody means it.
+    alone = {"FUNES_LINGER": "0"}
+    return {**os.environ, **alone, "FUNES_HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def run(command: Sequence[str], home: Path, *, stdin: bytes = b"", watch: bool = False, **variables: str) -> Cost:
