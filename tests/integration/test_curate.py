@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,27 @@ def test_keys_decide_and_are_stored_at_once() -> None:
     text = decisions_file(MEMORY).read_text()
     assert f"exclude {CACHE} " in text
     assert f"exclude {HELPER} " in text
+
+
+def test_what_cannot_be_stored_or_shown_is_said_and_the_screen_stays() -> None:
+    async def steps(app: ReviewApp, pilot: Pilot[None]) -> None:
+        path = decisions_file(MEMORY)
+        kept = path.read_text()
+        path.write_text("include [half a line]\n")
+        await pilot.press("i")
+        said = [notification.message for notification in app._notifications]
+        assert len(said) == 1
+        assert "line 1: a decision is `include SESSION BLOCKS DIGEST`" in said[0]
+        assert set(statuses(app).values()) == {"pending"}
+        assert path.read_text() == "include [half a line]\n"
+        path.write_text(kept)
+        await pilot.press("i")
+        assert list(statuses(app).values()).count("included") == 1
+        shutil.rmtree(memory_folder())
+        await pilot.press("up")
+        assert "this session cannot be shown" in shown(app, "#text")
+
+    drive(steps)
 
 
 def test_the_list_can_be_searched_and_narrowed() -> None:

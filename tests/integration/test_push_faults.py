@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -207,3 +209,18 @@ def test_a_repository_that_the_token_may_not_see(hub, machines, run):
     code, _, err = run("push", REPO)
     assert code == 1
     assert err == f"funes: {REPO} exists, but the token here may not see it; use another token or another name.\n"
+
+
+def test_a_full_disk_is_said_in_a_sentence(hub, machines, run, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    machines[0].remember("a", ["words"])
+    with monkeypatch.context() as disk:
+        disk.setattr("funes.memory.remote.staging.os.link", full)
+        disk.setattr("funes.memory.remote.staging.shutil.copyfile", full)
+        code, _, err = run("push", REPO, "--yes")
+    assert code == 1
+    assert err.startswith(f"funes: Publishing to {REPO} failed here (No space left on device); check the free space")
+    assert "No space left" in json.loads(run("status", "--json")[1])["sharing"][0]["error"]
+    assert run("push", REPO, "--yes")[0] == 0

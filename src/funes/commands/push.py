@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,8 +116,15 @@ def push(options: PushOptions, progress: Progress | None = None, confirm: Confir
         except (DeclinedError, NoMemoryError):
             raise
         except FunesError as error:
-            ledger.fail(error.message)
+            _note(ledger, error.message)
             raise
+        except OSError as error:
+            message = (
+                f"Publishing to {label} failed here ({error.strerror or error}); check the free space and the "
+                f"permissions of {ledger.folder}, then run the command again."
+            )
+            _note(ledger, message)
+            raise FunesError(message) from error
         finally:
             if progress:
                 progress.finish()
@@ -277,3 +285,8 @@ class _Push:
 
 def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _note(ledger: Ledger, message: str) -> None:
+    with contextlib.suppress(FunesError, OSError):  # a full disk has no room for that either
+        ledger.fail(message)

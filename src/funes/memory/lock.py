@@ -75,7 +75,7 @@ class WriterLock:
         except OSError as error:
             os.close(descriptor)
             raise FunesError(
-                f"{self.path} cannot be locked ({error.strerror}); set FUNES_HOME to a folder on another file system."
+                f"{self.path} cannot be locked ({error.strerror}); check the free space, or use another file system."
             ) from error
         except BaseException:
             os.close(descriptor)

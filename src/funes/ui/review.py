@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
+from rich.markup import escape
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import DataTable, Footer, Input, Static
 
+from funes.errors import FunesError
 from funes.ui.human import local_time
 from funes.ui.safe import clean, one_line
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 PROMPTS_SHOWN = 400
 PROMPT_CHARACTERS = 4000
 TITLE_CHARACTERS = 120
+COMPLAINT_SECONDS = 15.0
 Verdict = Literal["include", "exclude"]
 
 _STYLES = {"included": "green", "excluded": "red", "pending": "yellow", "grown": "yellow"}
@@ -157,8 +160,13 @@ class ReviewApp(App[None]):
     def _decide(self, sessions: list[str], verdict: str) -> None:
         chosen: Verdict | None = "include" if verdict == "include" else "exclude" if verdict == "exclude" else None
         row = self.table.cursor_row
-        self.reviewer.decide(sessions, chosen)
-        self.items = {item.id: item for item in self.reviewer.items()}
+        try:
+            self.reviewer.decide(sessions, chosen)
+            self.items = {item.id: item for item in self.reviewer.items()}
+        except FunesError as error:
+            # Nothing was stored: the list goes on showing what is.
+            self._complain(error)
+            return
         self._fill(row if self.undecided_only else row + 1)
 
     def _fill(self, row: int | None = None) -> None:
@@ -197,8 +205,17 @@ class ReviewApp(App[None]):
         if not self.current:
             text.update(Text("no session" if not self.items else "nothing found", style="dim"))
             return
-        text.update(preview_text(self.items[self.current], self.reviewer.preview(self.current)))
+        try:
+            text.update(preview_text(self.items[self.current], self.reviewer.preview(self.current)))
+        except FunesError as error:
+            text.update(Text("this session cannot be shown", style="dim"))
+            self._complain(error)
+            return
         self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
+
+    def _complain(self, error: FunesError) -> None:
+        """Say what went wrong, and go on."""
+        self.notify(escape(one_line(error.message)), title="funes", severity="error", timeout=COMPLAINT_SECONDS)
 
 
 def preview_text(item: ReviewItem, preview: SessionPreview) -> Text:
