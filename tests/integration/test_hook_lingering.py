@@ -116,7 +116,7 @@ def test_one_worker_handles_turn_after_turn_and_holds_no_lock_of_the_memory(
 def test_the_end_of_a_session_is_the_end_of_the_worker(home: Path, session: ClaudeSession, start: Start) -> None:
     note(home, "claude", stop(session))
     worker = start()
-    logged(home, 1)
+    until((home / hook.FOLDER / hook.PIPE).exists)
     fire(hook.hook_command("claude"), json.dumps(stop(session, "SessionEnd")).encode(), environment(home))
     assert worker.wait(PATIENT) == 0
     assert [line["event"] for line in entries(home)] == ["Stop", "SessionEnd"]
@@ -131,6 +131,7 @@ def test_after_an_update_the_worker_is_the_new_program(
     shutil.copytree(Path(funes.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     note(home, "claude", stop(session))
     worker = start(package / "hook.py")
+    until((home / hook.FOLDER / hook.PIPE).exists)
     assert "note" not in logged(home, 1)[0]
     log = package / "commands" / "following" / "log.py"
     time.sleep(0.05)  # clocks of file systems are coarse
@@ -150,7 +151,7 @@ def test_a_removed_program_leaves_the_event_to_the_next(
     shutil.copytree(Path(funes.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     note(home, "claude", stop(session))
     worker = start(package / "hook.py")
-    logged(home, 1)
+    until((home / hook.FOLDER / hook.PIPE).exists)
     shutil.rmtree(package)
     turn(home, session, "Another answer.")
     worker.wait(PATIENT)
@@ -202,6 +203,14 @@ def test_a_home_that_was_made_anew_is_not_its_own(home: Path, lock: int) -> None
     (home / hook.FOLDER / hook.LOCK).rename(kept)
     (home / hook.FOLDER / hook.LOCK).touch()
     assert not waiting.wait(lambda: True)
+    waiting.close()
+
+
+def test_a_program_that_has_changed_does_not_stay(home: Path, lock: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = Lingering(home / hook.FOLDER, lock)
+    monkeypatch.setattr(lingering, "_changed_since", lambda moment: True)
+    assert not waiting.wait(lambda: True)
+    assert not (home / hook.FOLDER / hook.PIPE).exists()
     waiting.close()
 
 

@@ -51,7 +51,7 @@ class Lingering:
             Whether there is one, and this process is still fit to handle it.
         """
         deadline = time.monotonic() + _seconds()
-        if time.monotonic() >= deadline or not self._open() or self._pipe is None:
+        if time.monotonic() >= deadline or _changed_since(self._began) or not self._open() or self._pipe is None:
             return False
         gc.collect()
         give_memory_back()
