@@ -18,6 +18,7 @@ from funes.cli.curate import _Reviewer
 from funes.commands.curate import Curating, curate, stop
 from funes.commands.curating.decisions import decisions_file
 from funes.commands.curation import publishable
+from funes.commands.forget import Wanted, forget
 from funes.errors import FunesError
 from funes.memory.store import MemoryWriter
 from funes.paths import memory_folder
@@ -205,6 +206,17 @@ def test_what_cannot_be_stored_or_shown_is_said_and_the_screen_stays() -> None:
         shutil.rmtree(memory_folder())
         await pilot.press("up")
         assert "this session cannot be shown" in shown(app, "#text")
+
+    drive(steps)
+
+
+def test_a_session_that_is_forgotten_while_it_is_on_the_screen_leaves_no_trace() -> None:
+    async def steps(app: ReviewApp, pilot: Pilot[None]) -> None:
+        assert app.current == CACHE
+        forget(Wanted((CACHE,)), do=True)
+        await pilot.press("i")
+        assert "has been forgotten meanwhile" in next(iter(app._notifications)).message
+        assert CACHE not in decisions_file(MEMORY).read_text()
 
     drive(steps)
 

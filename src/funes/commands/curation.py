@@ -16,6 +16,7 @@ from funes.commands.curating.decisions import (
     read_decisions,
     write_decisions,
 )
+from funes.commands.tombstones import read_tombstones
 from funes.errors import FunesError
 
 if TYPE_CHECKING:
@@ -124,17 +125,24 @@ class Curation:
 
         Returns:
             The path of the decisions file.
+
+        Raises:
+            FunesError: when a session was forgotten meanwhile; what is decided about the others is stored.
         """
         by_id = {item.session.id: item for item in found}
         with deciding():
             kept = read_decisions(self.label) or self.decisions
+            gone = sorted(verdicts.keys() & read_tombstones().keys())
             for session, verdict in verdicts.items():
                 kept.sessions.pop(session, None)
-                if verdict is not None:
+                if verdict is not None and session not in gone:
                     extent = by_id[session].extent
                     kept.sessions[session] = Decision(verdict, extent.blocks, extent.digest)
             self.decisions, self.curated = kept, True
-            return write_decisions(kept, {item.session.id: about(item.session) for item in found})
+            path = write_decisions(kept, {item.session.id: about(item.session) for item in found})
+        if gone:
+            raise FunesError(f"Session {gone[0]} has been forgotten meanwhile, so nothing is decided about it.")
+        return path
 
 
 def candidates(reader: MemoryReader, decisions: Decisions) -> list[Candidate]:
