@@ -120,6 +120,7 @@ def test_the_end_of_a_session_is_the_end_of_the_worker(home: Path, session: Clau
     fire(hook.hook_command("claude"), json.dumps(stop(session, "SessionEnd")).encode(), environment(home))
     assert worker.wait(PATIENT) == 0
     assert [line["event"] for line in entries(home)] == ["Stop", "SessionEnd"]
+    assert not (home / hook.FOLDER / hook.PIPE).exists()
     turn(home, session, "Another answer.")  # the next one starts a worker of its own
     assert wait_for_worker(home, logged=3)[-1]["stored"] == 1
 
@@ -183,6 +184,16 @@ def test_the_wait_ends(home: Path, lock: int, monkeypatch: pytest.MonkeyPatch, s
     waiting = Lingering(home / hook.FOLDER, lock)
     assert not waiting.wait(lambda: False)
     waiting.close()
+    assert not (home / hook.FOLDER / hook.PIPE).exists()
+
+
+def test_the_pipe_of_another_worker_stays(home: Path, lock: int) -> None:
+    waiting = Lingering(home / hook.FOLDER, lock)
+    assert waiting.wait(lambda: True)
+    (home / hook.FOLDER / hook.PIPE).rename(home / hook.FOLDER / "kept")
+    os.mkfifo(home / hook.FOLDER / hook.PIPE)
+    waiting.close()
+    assert (home / hook.FOLDER / hook.PIPE).exists()
 
 
 def test_without_its_home_the_worker_ends(home: Path, lock: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,13 +66,13 @@ def follow(descriptor: int | None) -> None:
             left = worker.run()
             while worker.may_stay and not left and lingering.wait(worker.called):
                 left = worker.run()
+            lingering.close()
             hook.unlock(descriptor)
             locked = False
             # An event that came since the last look found the lock taken, and its hook relied on this look.
             if set(worker.spool.waiting()) <= left:
                 return
     finally:
-        lingering.close()
         os.close(descriptor)
 
 

@@ -71,8 +71,12 @@ class Lingering:
         return True
 
     def close(self) -> None:
-        """Give the pipe up."""
+        """Take the pipe away, which not every program that copies files can copy. Call while the lock is held."""
         if self._pipe is not None:
+            path = self._folder / hook.PIPE
+            with contextlib.suppress(OSError):  # gone with the home; another one's pipe is not ours to remove
+                if os.path.samestat(os.stat(path), os.fstat(self._pipe[0])):
+                    path.unlink()
             for descriptor in self._pipe:
                 os.close(descriptor)
             self._pipe = None
