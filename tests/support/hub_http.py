@@ -198,8 +198,9 @@ class HubHandler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def _write(self, data: bytes) -> None:
-        self.wfile.write(data)
+        # Counted first: a client may have it, and a test look, before this thread goes on.
         self.served.sent += len(data)
+        self.wfile.write(data)
 
     def _read_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":

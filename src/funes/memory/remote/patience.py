@@ -37,7 +37,9 @@ def bounded(session: Any, asked: Asked) -> Iterator[None]:
             return
         answer = last.get(key)
         fault = remote_fault(_AnsweredError(answer), asked) if answer is not None else None
-        raise fault or RemoteUnreachableError(f"{asked.hub[:1].upper()}{asked.hub[1:]} cannot be reached (no answer).")
+        raise fault or RemoteUnreachableError(
+            f"{asked.hub[:1].upper()}{asked.hub[1:]} cannot be reached (no answer in time)."
+        )
 
     def after(response: Any) -> None:
         key = _key(response.request)
