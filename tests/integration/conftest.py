@@ -23,7 +23,8 @@ def hub(tmp_path, monkeypatch):
     with HubServer(tmp_path / "hub") as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("HF_TOKEN", server.token)
-        monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")  # as funes does, should a test import the client before it
+        for name in ("XET", "PROGRESS_BARS", "TELEMETRY"):  # as funes does, should a test import the client before it
+            monkeypatch.setenv(f"HF_HUB_DISABLE_{name}", "1")
         monkeypatch.setattr("funes.memory.remote.publish._FIRST_PAUSE", 0.001)
         yield server
 
