@@ -247,9 +247,8 @@ def test_recall_by_words_says_so_in_one_line(run):
 
 def test_recall_filters_combine(run):
     def found(*arguments):
-        return {
-            hit["session_id"] for hit in json.loads(run("recall", "the cache parser", "--json", *arguments)[1])["hits"]
-        }
+        document = json.loads(run("recall", "the XML cache parser", "--json", *arguments)[1])
+        return {hit["session_id"] for hit in document["hits"]}
 
     assert found() == {PARSER, CACHE, HELPER}
     assert found("--harness", "codex") == {CACHE}

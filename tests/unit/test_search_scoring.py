@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from funes.memory.register import Passage
 from funes.models.encoder import QueryEncoding
+from funes.search.candidates import content_words
 from funes.search.evidence import PASSAGES, WEIGHT, session_bonus
 from funes.search.fusion import reciprocal_rank_fusion
 from funes.search.late import DEFAULT_LINE, _line, _static
@@ -164,3 +165,18 @@ def test_the_line_from_static_to_coded_scores() -> None:
     assert _line(static, 0.5 * static + 0.1) == pytest.approx((0.5, 0.1), abs=1e-4)
     assert _line(static[:5], static[:5]) == DEFAULT_LINE
     assert _line(np.full(40, 0.3, np.float32), static) == DEFAULT_LINE
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Why did we move off the streaming parser?", "move off streaming parser?"),
+        ("to be, or not to be?", "to be, or not to be?"),
+        ("what does `is_in` do", "`is_in`"),
+        ("(the) retry", "retry"),
+        ("if this.done and not self.is_open", "this.done self.is_open"),
+        ("", ""),
+    ],
+)
+def test_function_words_are_not_looked_for(question: str, words: str) -> None:
+    assert content_words(question) == words

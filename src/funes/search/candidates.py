@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from funes.memory.filters import Filter
 from funes.memory.reader import MemoryReader
 from funes.memory.schema import CALLS, OUTPUT, PROSE
+from funes.models.stop_words import STOP_WORDS
 from funes.search.fusion import reciprocal_rank_fusion
 from funes.search.time_words import TimeSpan
 
@@ -29,6 +30,9 @@ TIMELY_SHARE = 0.25
 
 DEPTH = 3
 """Length of a list for each place: a passage in the middle of both lists is worth more than one high in one of them."""
+
+
+PUNCTUATION = "?!.,:;\"'()[]«»“”‘’…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,10 @@ def _by_tier(
     places: int,
 ) -> list[Candidate]:
     tiers = _tiers(where, places)
+    words = content_words(query)
     narrowed = [(replace(where, types=tier.types), DEPTH * tier.places) for tier in tiers]
     with ThreadPoolExecutor(2) as pool:
-        searches = [[pool.submit(reader.words, query, among, limit)] for among, limit in narrowed]
+        searches = [[pool.submit(reader.words, words, among, limit)] for among, limit in narrowed]
         if vector is not None:
             dense = vector()
             for lists, (among, limit) in zip(searches, narrowed, strict=True):
@@ -121,6 +126,15 @@ def _tiers(where: Filter, places: int) -> list[_Tier]:
             share = TOOL_SHARE if tiers and not where.types else 1.0
             tiers.append(_Tier(name, chosen, max(1, round(places * share))))
     return tiers or [_Tier("prose", tuple(where.types), places)]
+
+
+def content_words(query: str) -> str:
+    """A question without its function words, which half of all passages contain; all of it when there is nothing else.
+
+    Looking for them costs as much as for all others, and fills the long lists with passages that share nothing else.
+    """
+    kept = [word for word in query.split() if word.strip(PUNCTUATION).lower() not in STOP_WORDS]
+    return " ".join(kept) or query
 
 
 def ids(candidates: Sequence[Candidate]) -> list[str]:
