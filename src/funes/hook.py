@@ -370,14 +370,21 @@ def _leave_agent(keep: tuple[int, ...]) -> None:
 def _work(arguments: Sequence[str]) -> NoReturn:
     """Be the worker; when funes itself cannot be imported, log that."""
     import gc
+    import importlib
 
     lock = int(arguments[0]) if arguments else None
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     # Starting BLAS's own threads, which funes does not use, takes longer than reading a turn.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Going through what the imports made, again and again, for garbage that is not there costs a tenth of a second.
     gc.set_threshold(50_000, 20, 100)
     try:
+        # The package that this file belongs to is the one to run, whatever else is installed. What lies beside it is
+        # not to stand in for modules of the standard library, though.
+        sys.path.insert(0, beside)
+        importlib.import_module("funes")
+        sys.path.remove(beside)
+        sys.path.append(beside)
         from funes.commands.follow import follow
 
         follow(lock)
