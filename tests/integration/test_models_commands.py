@@ -31,7 +31,7 @@ from tests.support.small_memory import make_memory
 
 ROOT = Path(__file__).parents[2]
 FILES = ("model.safetensors", "tokenizer.json", "config.json")
-QUESTION = "why did we move off the streaming parser"
+QUESTION = "why did we move off the streaming parser, and why was the cache stale"
 
 
 @pytest.fixture(scope="module")
