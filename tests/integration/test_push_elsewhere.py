@@ -106,17 +106,12 @@ def test_a_store_without_the_bucket(store, machines, run):
     assert "There is no bucket nowhere" in err
 
 
-def test_what_two_writers_added_at_the_same_time_is_there_once(store, machines, run, monkeypatch):
-    one, two = machines
-    one.remember("a", ["first"])
-    run("push", store.url)
-    for machine in machines:
-        machine.remember("b", ["said on both machines", "also on both"], title="B")
+def overtake(store, one, two, monkeypatch):
+    """Have machine `two` push between the first look and append of machine `one`."""
     look = StoreTarget.look
     seen = []
 
     def overtaken(self):
-        """The other machine pushes between this one's look and its append."""
         tables = look(self)
         if not seen:
             seen.append(True)
@@ -126,6 +121,15 @@ def test_what_two_writers_added_at_the_same_time_is_there_once(store, machines, 
         return tables
 
     monkeypatch.setattr(StoreTarget, "look", overtaken)
+
+
+def test_what_two_writers_added_at_the_same_time_is_there_once(store, machines, run, monkeypatch):
+    one, two = machines
+    one.remember("a", ["first"])
+    run("push", store.url)
+    for machine in machines:
+        machine.remember("b", ["said on both machines", "also on both"], title="B")
+    overtake(store, one, two, monkeypatch)
     assert run("push", store.url)[0] == 0
     rows, vectors = stored(store)
     assert sorted((row.session_id, row.text) for row in rows) == [
@@ -165,19 +169,7 @@ def test_a_first_push_that_another_overtakes_is_made_again(store, machines, run,
     one, two = machines
     one.remember("a", ["of one"])
     two.remember("b", ["of two"])
-    look = StoreTarget.look
-    seen = []
-
-    def overtaken(self):
-        tables = look(self)
-        if not seen:
-            seen.append(True)
-            two.use(monkeypatch)
-            assert main(["push", store.url, "--yes"]) == 0
-            one.use(monkeypatch)
-        return tables
-
-    monkeypatch.setattr(StoreTarget, "look", overtaken)
+    overtake(store, one, two, monkeypatch)
     assert run("push", store.url, "--yes")[0] == 0
     rows, vectors = stored(store)
     assert sorted(row.text for row in rows) == ["of one", "of two"]
