@@ -66,6 +66,14 @@ def start(home: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of funes that a test may change."""
+    copy = tmp_path / "site" / "funes"
+    shutil.copytree(Path(funes.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@pytest.fixture
 def lock(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The lock of a worker that is this process."""
     monkeypatch.setenv(hook.LINGER, "600")
@@ -126,10 +134,8 @@ def test_the_end_of_a_session_is_the_end_of_the_worker(home: Path, session: Clau
 
 
 def test_after_an_update_the_worker_is_the_new_program(
-    home: Path, session: ClaudeSession, start: Start, tmp_path: Path
+    home: Path, session: ClaudeSession, start: Start, package: Path
 ) -> None:
-    package = tmp_path / "site" / "funes"
-    shutil.copytree(Path(funes.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     note(home, "claude", stop(session))
     worker = start(package / "hook.py")
     until((home / hook.FOLDER / hook.PIPE).exists)
@@ -146,10 +152,8 @@ def test_after_an_update_the_worker_is_the_new_program(
 
 
 def test_a_removed_program_leaves_the_event_to_the_next(
-    home: Path, session: ClaudeSession, start: Start, tmp_path: Path
+    home: Path, session: ClaudeSession, start: Start, package: Path
 ) -> None:
-    package = tmp_path / "site" / "funes"
-    shutil.copytree(Path(funes.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     note(home, "claude", stop(session))
     worker = start(package / "hook.py")
     until((home / hook.FOLDER / hook.PIPE).exists)

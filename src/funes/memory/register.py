@@ -1,8 +1,8 @@
 """The register: a few bytes about every row of a table, kept in memory.
 
-Lance finds rows by their place in a tenth of the time that it needs to find them by a column, and a search that
-returns row ids alone is twice as fast as one that returns a column with them. Reading the narrow columns of a hundred
-thousand rows takes 30 ms, once: a table that has grown is read only as far as it is new.
+Lance needs twice as long to find rows by a column as by their places, and up to three times as long for a search that
+returns a column as for one that returns row ids alone. Reading the narrow columns of a hundred thousand rows takes
+60 ms, once: a table that has grown is read only as far as it is new.
 """
 
 from __future__ import annotations
