@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +34,7 @@ class Row:
         met: `yes`, `no`, `by CPU time` (see `verdict`), or empty where this run cannot tell.
         conditions: the command, the corpus, the number of runs.
         data: the numbers behind the figure, for the JSON file.
+        cpu: CPU time of the same runs, with its unit; empty where the figure is none of wall time.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Row:
     met: str
     conditions: str
     data: dict[str, Any] = field(default_factory=dict)
+    cpu: str = ""
 
 
 @dataclass(slots=True)
@@ -49,8 +53,8 @@ class Cost:
     Attributes:
         wall: seconds from start to end.
         cpu: seconds of CPU time, user and system, of the process and its descendants.
-        peak: most memory of the process tree at any moment, bytes; shared pages count once (PSS) on Linux, and the
-            biggest single process counts elsewhere.
+        peak: most memory, bytes. Of a run that was watched, of the process tree at any moment, shared pages counted
+            once (PSS, Linux). Of any other, the most resident memory of the biggest process, mapped files included.
         output: stdout.
     """
 
@@ -74,48 +78,65 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, **alone, "FUNES_HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+LAUNCHER = """
+import os, sys, time
+os.set_inheritable(int(sys.argv[1]), False)
+began = time.perf_counter()
+process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(process, 0)
+wall = time.perf_counter() - began
+os.write(int(sys.argv[1]), b"[%r, %r, %d, %d]" % (
+    wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_exitcode(status)
+))
+"""
+"""Starts a command and says what it cost. The system counts as a process's peak also what the process that started it
+held, which for a benchmark with its libraries is more than most commands need; this one holds next to nothing."""
+
+
 def run(command: Sequence[str], home: Path, *, stdin: bytes = b"", watch: bool = False, **variables: str) -> Cost:
     """Run a command to its end.
 
     Args:
         command: program and arguments.
         home: the `FUNES_HOME` it works on.
-        stdin: what it reads, less than a pipe holds.
+        stdin: what it reads.
         watch: whether to look at the memory of the process tree while it runs.
         variables: further variables of its environment.
 
     Raises:
         SystemExit: when the command fails; a figure of a failed command would be a lie.
     """
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        env=environment(home) | variables,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if not watch else subprocess.DEVNULL,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    watcher = Watcher(process.pid) if watch else None
-    process.stdin.write(stdin)
-    process.stdin.close()
-    output = process.stdout.read()
-    errors = process.stderr.read() if process.stderr else b""
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    peak, cpu = watcher.stop() if watcher else (0, 0.0)
-    if process.returncode:
-        sys.exit(f"{' '.join(command)} ended with {process.returncode}: {errors.decode(errors='replace')[-500:]}")
-    unit = 1 if sys.platform == "darwin" else 1024
-    # A process that nobody waited for counts only in what the watcher saw.
-    cpu = max(cpu, usage.ru_utime + usage.ru_stime)
-    return Cost(wall, cpu, peak or usage.ru_maxrss * unit, output.decode())
+    told, tell = os.pipe()
+    launcher = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(tell)]
+    # Into a file, since nobody reads what a long run says before its end.
+    with tempfile.TemporaryFile() as said, open(told, "rb") as costs:
+        process = subprocess.Popen(
+            [*launcher, *command],
+            env=environment(home) | variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            pass_fds=(tell,),
+        )
+        os.close(tell)
+        watcher = Watcher(process.pid) if watch else None
+        output, _ = process.communicate(stdin)
+        seen = watcher.stop() if watcher else None
+        told_costs = costs.read()
+        said.seek(0)
+        errors = said.read().decode(errors="replace")
+    wall, cpu, most, code = json.loads(told_costs) if told_costs else (0.0, 0.0, 0, process.returncode)
+    if code:
+        sys.exit(f"{' '.join(command)} ended with {code}: {errors[-500:]}")
+    peak = most * (1 if sys.platform == "darwin" else 1024)
+    if seen is not None:
+        # A process that nobody waited for counts only in what the watcher saw.
+        peak, cpu = seen[0] or peak, max(seen[1], cpu)
+    return Cost(wall, cpu, peak, output.decode())
 
 
 class Watcher:
-    """Looks at the memory and the CPU time of a process and its descendants from a thread, until stopped."""
+    """Looks at the memory and the CPU time of a process's descendants from a thread, until stopped."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -133,7 +154,7 @@ class Watcher:
 
     def _look(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
-            tree = _tree(self._root)
+            tree = _tree(self._root)[1:]
             self._peak = max(self._peak, sum(map(_memory, tree)))
             for process in tree:
                 if not math.isnan(seconds := cpu_seconds(process)):
@@ -141,7 +162,7 @@ class Watcher:
 
 
 def _tree(root: int) -> list[int]:
-    """Ids of a process and its descendants (Linux)."""
+    """Ids of a process, which comes first, and of its descendants (Linux)."""
     found, left = [], [root]
     while left:
         process = left.pop()

@@ -224,7 +224,8 @@ def _rows(bench: Bench, wanted: list[str]) -> None:
 
 
 def _table(rows: list[Row]) -> str:
-    return markdown(("", "measured", "target", "met"), [(r.name, r.figure, r.target, r.met or "–") for r in rows])
+    cells = [(row.name, row.figure, row.cpu or "–", row.target, row.met or "–") for row in rows]
+    return markdown(("", "measured", "CPU", "target", "met"), cells)
 
 
 def _write(about: dict[str, object], rows: list[Row], arguments: argparse.Namespace) -> Path:
