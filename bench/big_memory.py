@@ -107,6 +107,7 @@ def made(home: Path | None, chunks: int, work: Path, folder: Path | None, quick:
     """
     import corpus
     import indexing
+    import kept
     from funes.models.encoder import load_encoder
 
     if home is not None:
@@ -121,8 +122,8 @@ def made(home: Path | None, chunks: int, work: Path, folder: Path | None, quick:
         traces = corpus.sample(traces, work, wanted)
 
     def words() -> Path:
-        kept = work / f"words-{traces.size}"
-        return kept if (kept / "memory" / "memory.json").exists() else indexing.words(traces, kept).home
+        home = work / f"words-{traces.size}"
+        return home if kept.current(home) else indexing.words(traces, home).home
 
     return build(words, load_encoder(fetch=True), chunks, work, traces.describe())
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corpus as traces
+import kept
 from bench_hook import Turns
 from corpus import Corpus
 from measure import Cost, Row, cores, funes, run, verdict
@@ -33,6 +34,7 @@ def words(corpus: Corpus, home: Path) -> IndexRun:
     shutil.rmtree(home, ignore_errors=True)
     cost = run(funes("index", str(corpus.folder), "--yes", "--budget", "0"), home, watch=True)
     status = json.loads(run(funes("status", "--json"), home).output)
+    kept.mark(home)
     return IndexRun(home, cost, status["passages"], status["sessions"])
 
 

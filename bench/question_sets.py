@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import kept
 import team_memory
 from funes.search.model import Hit
 from generate import generate
@@ -108,8 +109,12 @@ def locomo(work: Path, conversations: int) -> QuestionSet:
         True,
         f"LoCoMo: {len(asked):,} questions with evidence, categories 1 to 4, on {len(samples)} conversations, each a "
         "memory of its own; @k is the share of a question's evidence turns among the first k turns (all its evidence "
-        "counts, not any hit); MRR is of the first evidence turn; 30 hits asked for. A conversation is drawn as a "
-        "whole in the bootstrap.",
+        "counts, not any hit); MRR is of the first evidence turn; 30 hits asked for. "
+        + (
+            "A conversation is drawn as a whole in the bootstrap."
+            if len(samples) > 1
+            else "Of one conversation questions are drawn, so the interval says nothing about other conversations."
+        ),
     )
 
 
@@ -187,13 +192,14 @@ def day_zero(work: Path, sessions: int, seed: int) -> list[QuestionSet]:
 
 
 def _indexed(folder: Path, lay_out: Callable[[Path], None]) -> Path:
-    """The memory of `folder/sessions`, made unless an earlier run made it whole."""
-    home, done = folder / "home", folder / "indexed"
-    if not done.exists():
+    """The memory of `folder/sessions` with all its vectors, made unless an earlier run of the same code made it."""
+    home = folder / "home"
+    if not kept.current(home):
+        print(f"making the memory of {folder.name}", flush=True)
         shutil.rmtree(home, ignore_errors=True)
         lay_out(folder / "sessions")
         run(funes("index", str(folder / "sessions"), "--yes"), home)
-        done.touch()
+        kept.mark(home)
     return home
 
 

@@ -180,7 +180,8 @@ def numbers(questions: QuestionSet, graded: Sequence[Grades]) -> dict[str, Any]:
     return made
 
 
-def _sets(arguments: argparse.Namespace) -> list[QuestionSet]:
+def _sets(arguments: argparse.Namespace) -> tuple[list[QuestionSet], list[str]]:
+    """The sets that are here, and why the others are not."""
     quick = arguments.quick
     makers = {
         "locomo": lambda: [locomo(arguments.work, 1 if quick else arguments.conversations)],
@@ -190,12 +191,15 @@ def _sets(arguments: argparse.Namespace) -> list[QuestionSet]:
     if unknown := set(arguments.sets) - set(makers):
         sys.exit(f"There is no set {', '.join(sorted(unknown))}; there are {', '.join(makers)}.")
     found: list[QuestionSet] = []
+    skipped: list[str] = []
     for name in arguments.sets:
         try:
             found += makers[name]()
         except SkippedError as reason:
+            skipped.append(str(reason))
             print(reason, flush=True)
-    return found
+    skipped += [f"{name} was not asked for (--sets)." for name in SETS if name not in arguments.sets]
+    return found, skipped
 
 
 def _cross_encoder(folder: Path | None) -> tuple[CrossEncoder | None, str]:
@@ -230,7 +234,8 @@ def main() -> None:
     stages = [stage for stage in STAGES if cross_encoder is not None or not stage.reads]
     columns = ("questions", "stage", *METRICS, f"gain {GAIN}")
     table = Table("retrieval", "Retrieval, stage by stage (95 % intervals in brackets)", columns)
-    for questions in _sets(arguments):
+    found, skipped = _sets(arguments)
+    for questions in found:
         graded = measure(questions, stages, encoder, cross_encoder, readers)
         table.rows += rows(questions, graded)
         table.conditions.append(questions.conditions)
@@ -246,7 +251,7 @@ def main() -> None:
         f"stages: {'; '.join(f'{stage.name}: {stage.says}' for stage in stages)}. A row has everything of the rows "
         "above it from fused on. Percent, but for the mean reciprocal rank."
     )
-    table.conditions.append(said)
+    table.conditions += [said, *skipped]
     publish(table, began, arguments)
 
 

@@ -34,7 +34,7 @@ from tests.support.push_process import expected
 from tests.support.sharing import TOKEN, Machine, rows_in, vectors_in
 
 REPO = "acme/memory"
-COLUMNS = ["what", "requests", "to the Hub", "from the Hub", "wall", "outcome"]
+COLUMNS = ["what", "requests", "to the Hub", "from the Hub", "wall", "CPU", "outcome"]
 NEW = 20
 """Passages of an incremental push."""
 
@@ -66,6 +66,7 @@ class Step:
             _size(self.sent),
             _size(self.received),
             f"{self.cost.wall:.1f} s",
+            f"{self.cost.cpu:.1f} s" if self.cost.cpu else "–",
             self.outcome,
         ]
 
@@ -268,7 +269,8 @@ def table(memory: BigMemory, rounds: int) -> Table:
     made.rows = [step.row() for step in steps]
     made.conditions = [
         f"The memory: {memory.origin}.",
-        "The Hub: the test suite's server on this machine, asked by the real client; wall times are without a network.",
+        "The Hub: the test suite's server on this machine, asked by the real client; times are without a network.",
+        "CPU is of the command, not of the server.",
         "Bytes: bodies of requests and answers, headers not counted.",
         "Two machines at once: each round adds three passages of its own and, in the first ten, one that both have.",
     ]

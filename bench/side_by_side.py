@@ -120,7 +120,7 @@ def main() -> None:
     options.add_argument("--home", type=Path, metavar="DIR", help="a FUNES_HOME with these sessions")
     options.add_argument("--path", action="append", default=[], metavar="DIR", help="where to look for programs, too")
     options.add_argument("--budget", type=float, default=600, metavar="S", help="seconds for funes's vectors")
-    options.add_argument("--count", type=int, default=0, metavar="N", help="ask only so many questions")
+    options.add_argument("--count", type=int, default=0, metavar="N", help="ask only so many questions, spread evenly")
     arguments = options.parse_args()
     began = start()
     os.environ["PATH"] = os.pathsep.join([*arguments.path, os.environ.get("PATH", "")])
@@ -131,8 +131,8 @@ def main() -> None:
         return
     lines = map(json.loads, QUESTIONS.read_text(encoding="utf-8").splitlines())
     questions = [line for line in lines if line["gold_turns"]]
-    step = max(1, len(questions) // (20 if arguments.quick else arguments.count or len(questions)))
-    questions = questions[::step]
+    count = min(len(questions), 20 if arguments.quick else arguments.count or len(questions))
+    questions = [questions[number * len(questions) // count] for number in range(count)]
     traces = corpus.find(arguments.traces, arguments.work, arguments.quick)
     folder = next(iter(traces.folder.rglob("projects")), traces.folder)
     measured, absent = {}, {}

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import mcp_client
+import team_memory
 from hits import hits
 from measure import funes, run
 from peers.base import Found, Peer
@@ -15,7 +16,7 @@ class Funes(Peer):
     """The tool `recall` of a server that stays; `home` is a memory that was made before, if one is given."""
 
     name = "funes"
-    how = "the tool recall of one `funes mcp`, text and thinking embedded"
+    how = "the tool recall of one `funes mcp`"
 
     def __init__(self, work: Path, traces: Path, home: Path | None = None) -> None:
         super().__init__(work, traces)
@@ -38,6 +39,7 @@ class Funes(Peer):
         """Index, unless there is a memory."""
         if self.given is None:
             run(funes("index", str(self.traces), "--yes"), self.home)
+        self.how += f", {team_memory.waiting_prose(self.home):,} passages of prose without a vector"
         self.server = mcp_client.Server(self.home)
         self.server.handshake()
         self.server.recall("warm up")
