@@ -166,14 +166,16 @@ def test_nearest_within_a_session_finds_its_copies(reader: MemoryReader) -> None
 
 def test_codes_and_pieces(reader: MemoryReader) -> None:
     every = [identifier for identifier, _ in reader.nearest(unit(1), Filter(), 100)]
-    codes, pieces = reader.codes([*every, "no such id"]), reader.pieces([*every, "no such id"])
-    assert set(codes) == set(pieces) == set(every)
+    asked = ["no such id", *every]
+    codes, pieces = reader.codes(asked), reader.pieces(asked)
     kinds = {identifier: row.block_type for identifier, row in reader.rows(every).items()}
     outputs = {identifier for identifier, kind in kinds.items() if kind == "tool_result"}
-    for identifier, matrix in codes.items():
-        assert (matrix is None) == (identifier in outputs)
-        assert matrix is None or matrix.shape == (3, BYTES)
-    assert all(one.dtype == np.uint16 and len(one) == 3 for one in pieces.values())
+    assert outputs
+    assert {asked[place] for place in codes.places} == set(every) - outputs
+    assert {asked[place] for place in pieces.places} == set(every)
+    assert codes.values.shape == (3 * len(codes.places), BYTES)
+    assert (pieces.values.dtype, pieces.values.shape) == (np.uint16, (3 * len(every),))
+    assert set(codes.lengths.tolist()) == set(pieces.lengths.tolist()) == {3}
     frequencies, rows = reader.piece_counts()
     assert rows == sum(kind in ("text", "thinking", "summary") for kind in kinds.values()) < len(every) - len(outputs)
     assert frequencies.shape == (30_522,)
@@ -335,7 +337,7 @@ def test_statistics_without_vectors(tmp_path: Path) -> None:
     assert found.waiting_by_type == found.passages_by_type
     assert (found.models, found.embedded, found.bytes_vectors) == ([], 0, 0)
     assert reader.nearest(unit(1), Filter(), 5) == []
-    assert reader.codes(["x"]) == {}
+    assert reader.codes(["x"]).places.tolist() == []
     assert reader.piece_counts()[1] == 0
 
 

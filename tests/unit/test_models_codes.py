@@ -46,7 +46,7 @@ def test_best_matches_are_the_largest_cosines(lengths, questions, group):
     passages = [codes.encode(unit_rows(length, index)) for index, length in enumerate(lengths)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codes, "_GROUP", group)
-        best = codes.best_matches(query, passages)
+        best = codes.best_matches(query, np.concatenate([codes.encode(unit_rows(0)), *passages]), np.array(lengths, int))
     assert best.shape == (len(lengths), questions)
     for row, passage in zip(best, passages, strict=True):
         cosines = query @ codes.decode(passage).T
@@ -56,7 +56,7 @@ def test_best_matches_are_the_largest_cosines(lengths, questions, group):
 
 
 def test_no_query_tokens():
-    assert codes.best_matches(unit_rows(0), [codes.encode(unit_rows(3))]).shape == (1, 0)
+    assert codes.best_matches(unit_rows(0), codes.encode(unit_rows(3)), np.array([3])).shape == (1, 0)
 
 
 def test_scores_stay_near_the_uncompressed_cosines():

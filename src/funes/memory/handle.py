@@ -8,11 +8,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from funes.memory.backing import Backing, FolderBacking
 from funes.memory.dialect import Dialect
 from funes.memory.lance import is_lance_fault
 from funes.memory.register import NARROW_COLUMNS, Register, RegisterReader
+from funes.memory.token_values import TokenValues
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,16 +138,37 @@ class TableHandle:
         """
         import pyarrow as pa
 
-        stored = self.columns - {"id"}
+        places, rows = self._taken(ids, columns)
+        rows = rows.append_column("id", pa.array([ids[place] for place in places.tolist()], pa.string()))
+        return self.dialect.translated(rows, columns)
 
-        def read() -> pa.Table:
+    def token_values(self, ids: Sequence[str], column: str, nothing: npt.NDArray[Any]) -> TokenValues:
+        """Read what is stored of the tokens of passages.
+
+        Args:
+            ids: the passages, each once; those that the table lacks, and those that have null there, are left out.
+            column: a binary column.
+            nothing: the values of no token, `(0,)` or `(0, width)`.
+
+        Returns:
+            The passages in the order of their places in the table.
+        """
+        places, rows = self._taken(ids, [column])
+        if column not in rows.column_names:
+            return TokenValues(nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return TokenValues.of(rows.column(column), places, nothing)
+
+    def _taken(self, ids: Sequence[str], columns: Sequence[str]) -> tuple[npt.NDArray[np.int64], pa.Table]:
+        """Rows of passages in the table's order, and where in `ids` they are; of an id that comes twice the first."""
+        stored = [name for name in columns if name in self.columns - {"id"}]
+
+        def read() -> tuple[npt.NDArray[np.int64], pa.Table]:
             register = self._current_register()
-            positions = np.unique(register.by_id(ids))
-            positions = positions[positions >= 0]
-            rows = register.dataset.take(positions, columns=[name for name in columns if name in stored])
-            return rows.append_column("id", pa.array(register.ids_at(positions), pa.string()))
+            positions, places = np.unique(register.by_id(ids), return_index=True)
+            places, positions = places[positions >= 0], positions[positions >= 0]
+            return places, register.dataset.take(positions, columns=stored)
 
-        return self.dialect.translated(self.attempt(read), columns)
+        return self.attempt(read)
 
     def attempt(self, action: Callable[[], T]) -> T:
         """Run a read; when it fails, once more on the newest version, and again as long as there is a newer one.

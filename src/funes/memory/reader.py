@@ -22,6 +22,7 @@ from funes.memory.register import ONLY_IDS, Passage, Register
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, PROSE, REQUIRED_COLUMNS, VECTORS, quoted, quoted_list
 from funes.memory.sessions import SessionSummary, summarize
 from funes.memory.statistics import MemoryStatistics, collect
+from funes.memory.token_values import TokenValues
 from funes.memory.uri import resolve
 from funes.memory.words import WordQuery, lance_query
 from funes.models.codes import BYTES
@@ -35,6 +36,9 @@ LONG_LIST = 200
 """Results from which on the scores of a vector search need not be exact."""
 
 IDS_AT_ONCE = 1000
+
+NO_CODES = np.zeros((0, BYTES), np.uint8)
+NO_PIECES = np.zeros(0, "<u2")
 
 
 class MemoryReader:
@@ -170,22 +174,20 @@ class MemoryReader:
             _keep_best(found, [(identifier, 1.0 - distance) for identifier, distance in near])
         return _ranked(found)[:limit]
 
-    def codes(self, ids: Sequence[str]) -> dict[str, npt.NDArray[np.uint8] | None]:
-        """Quantised token vectors of embedded passages, for late interaction.
+    def codes(self, ids: Sequence[str]) -> TokenValues:
+        """Quantised token vectors of passages, for late interaction.
+
+        Args:
+            ids: the passages, each once; those without (tool output, and what waits for its vectors) are left out.
 
         Returns:
-            By id `(tokens, 48)` uint8, None for a passage that has none; ids that have no row are left out.
+            `(t, 48)` uint8, in the order of the table.
         """
-        codes = self._vector_column(ids, "codes")
-        return {
-            identifier: None if content is None else np.frombuffer(content, np.uint8).reshape(-1, BYTES)
-            for identifier, content in codes.items()
-        }
+        return self._token_values(ids, "codes", NO_CODES)
 
-    def pieces(self, ids: Sequence[str]) -> dict[str, npt.NDArray[np.uint16]]:
-        """The word piece of each kept token of embedded passages, `(tokens,)` uint16; others are left out."""
-        pieces = self._vector_column(ids, "pieces")
-        return {identifier: np.frombuffer(content or b"", "<u2") for identifier, content in pieces.items()}
+    def pieces(self, ids: Sequence[str]) -> TokenValues:
+        """The word piece of each kept token of embedded passages, `(t,)` uint16; others are left out."""
+        return self._token_values(ids, "pieces", NO_PIECES)
 
     def passages(self, ids: Sequence[str], where: Filter | None = None) -> dict[str, Passage]:
         """What is known of stored passages without reading their text, as far as they meet the conditions.
@@ -294,11 +296,10 @@ class MemoryReader:
         """Count what the memory holds."""
         return collect(self.label, self._backing, self._chunks, self._vectors)
 
-    def _vector_column(self, ids: Sequence[str], name: str) -> dict[str, bytes | None]:
+    def _token_values(self, ids: Sequence[str], name: str, nothing: npt.NDArray[Any]) -> TokenValues:
         if self._vectors is None or not self._with_vectors:
-            return {}
-        rows = self._vectors.by_id(ids, [name])
-        return dict(zip(rows.column("id").to_pylist(), rows.column(name).to_pylist(), strict=True))
+            return TokenValues(nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return self._vectors.token_values(ids, name, nothing)
 
     def _open_vectors(self) -> bool:
         if not self._backing.has(VECTORS):

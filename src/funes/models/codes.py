@@ -9,7 +9,6 @@ scaled to length 1, so a score is a cosine. Two bits lose nothing measurable in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -107,28 +106,29 @@ def score_matrix(query_tokens: Floats, codes: Codes) -> Floats:
     return scores
 
 
-def best_matches(query_tokens: Floats, passages: Sequence[Codes]) -> Floats:
+def best_matches(query_tokens: Floats, codes: Codes, lengths: NDArray[np.int64]) -> Floats:
     """For each passage, each query token's best cosine: what late interaction sums.
 
     Args:
         query_tokens: (q, 192) float32, unit rows.
-        passages: codes of each passage, (t_i, 48) uint8; t_i may be 0.
+        codes: (t, 48) uint8, those of all passages, one passage after the other.
+        lengths: (n,) int64, tokens of each passage, which may be 0; they sum to t.
 
     Returns:
         (n, q) float32; 0 for a passage without tokens.
     """
-    lengths = np.array([len(passage) for passage in passages], np.int64)
-    result = np.zeros((len(passages), len(query_tokens)), np.float32)
+    result = np.zeros((len(lengths), len(query_tokens)), np.float32)
     filled = np.flatnonzero(lengths)
+    ends = np.cumsum(lengths)
     # In groups whose decoded vectors stay in the cache.
-    groups = np.cumsum(lengths[filled]) // _GROUP
+    groups = np.split(filled, np.flatnonzero(np.diff(ends[filled] // _GROUP)) + 1)
     # BLAS threads cost many times more than they gain on matrices this small, above all on a busy machine.
     with threads.one_blas_thread():
-        for group in np.split(filled, np.flatnonzero(np.diff(groups)) + 1):
+        for group in groups:
             if len(group):
-                scores = score_matrix(query_tokens, np.concatenate([passages[i] for i in group]))
-                starts = np.cumsum(lengths[group]) - lengths[group]
-                result[group] = np.maximum.reduceat(scores, starts, axis=1).T
+                starts = ends[group] - lengths[group]
+                scores = score_matrix(query_tokens, codes[starts[0] : ends[group[-1]]])
+                result[group] = np.maximum.reduceat(scores, starts - starts[0], axis=1).T
     return result
 
 

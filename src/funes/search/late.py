@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from funes.memory.reader import MemoryReader
+from funes.memory.token_values import TokenValues
 from funes.models import codes as token_codes
 from funes.search.rarity import piece_weights
 
@@ -76,36 +77,47 @@ class LateInteraction:
             `(n, q)` float32, best cosines, in the order of `ids`; times `weights`, a weighted mean cosine.
         """
         codes = self._reader.codes(ids)
-        matrices = [codes.get(identifier) for identifier in ids]
-        coded = np.array([matrix is not None for matrix in matrices], bool)
+        coded = np.zeros(len(ids), bool)
+        coded[codes.places] = True
         result = np.zeros((len(ids), len(self.weights)), np.float32)
-        result[coded] = token_codes.best_matches(self._query.tokens, [one for one in matrices if one is not None])
+        result[codes.places] = token_codes.best_matches(self._query.tokens, codes.values, codes.lengths)
         if not coded.all():
             # Some of those that have codes are looked at in both ways, until there is a line.
             pairs = _spread(np.flatnonzero(coded)) if self._line is None else np.zeros(0, np.int64)
             looked_at = np.concatenate([pairs, np.flatnonzero(~coded)])
-            pieces = self._pieces([ids[index] for index in looked_at])
-            static = _static(self._encoder, self._query, pieces)
+            static = self._static_matches([ids[index] for index in looked_at])
             if self._line is None:
                 self._line = _line(static[: len(pairs)] @ self.weights, result[pairs] @ self.weights)
             slope, offset = self._line
             result[~coded] = slope * static[len(pairs) :] + offset
         return result
 
-    def _pieces(self, ids: Sequence[str]) -> list[Pieces]:
+    def _static_matches(self, ids: Sequence[str]) -> Floats:
+        """Best cosines among the passages' word-piece vectors, `(n, q)`; 0 for a passage without word pieces."""
+        pieces = self._pieces(ids)
+        result = np.zeros((len(ids), len(self.weights)), np.float32)
+        result[pieces.places] = _static(self._encoder, self._query, pieces)
+        return result
+
+    def _pieces(self, ids: Sequence[str]) -> TokenValues:
         """The word pieces of passages; those without a row of vectors are tokenised here, within the time for that."""
         stored = self._reader.pieces(ids)
-        if waiting := [identifier for identifier in ids if identifier not in stored]:
-            texts = self._reader.texts(waiting)
-            known = [identifier for identifier in waiting if identifier in texts]
-            for start in range(0, len(known), TOKENISED_AT_ONCE):
-                if self._seconds <= 0:
-                    break
-                began = time.monotonic()
-                part = known[start : start + TOKENISED_AT_ONCE]
-                stored |= zip(part, self._encoder.pieces([texts[identifier] for identifier in part]), strict=True)
-                self._seconds -= time.monotonic() - began
-        return [stored.get(identifier, np.zeros(0, np.uint16)) for identifier in ids]
+        waiting = np.delete(np.arange(len(ids)), stored.places).tolist()
+        if not waiting:
+            return stored
+        texts = self._reader.texts([ids[place] for place in waiting])
+        known = [place for place in waiting if ids[place] in texts]
+        made: list[Pieces] = []
+        for start in range(0, len(known), TOKENISED_AT_ONCE):
+            if self._seconds <= 0:
+                break
+            began = time.monotonic()
+            made += self._encoder.pieces([texts[ids[place]] for place in known[start : start + TOKENISED_AT_ONCE]])
+            self._seconds -= time.monotonic() - began
+        if not made:
+            return stored
+        lengths = np.array([len(one) for one in made], np.int64)
+        return stored.joined(TokenValues(np.concatenate(made), lengths, np.array(known[: len(made)], np.int64)))
 
 
 def _spread(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -113,22 +125,20 @@ def _spread(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return indices[:: max(1, len(indices) // MOST_PAIRS)]
 
 
-def _static(encoder: Encoder, query: QueryEncoding, passages: Sequence[Pieces]) -> Floats:
+def _static(encoder: Encoder, query: QueryEncoding, pieces: TokenValues) -> Floats:
     """Best cosine of each question piece among each passage's word-piece vectors, `(n, q)`.
 
     The passages share most of their vocabulary, so each piece is compared once and then looked up.
     """
-    pieces = np.concatenate(passages)
-    result = np.zeros((len(passages), len(query.pieces)), np.float32)
-    if not len(pieces):
+    result = np.zeros((len(pieces.lengths), len(query.pieces)), np.float32)
+    if not len(pieces.values):
         return result
-    present = np.zeros(int(pieces.max()) + 1, bool)  # sorting the pieces would take longer than all the rest
-    present[pieces] = True
+    present = np.zeros(int(pieces.values.max()) + 1, bool)  # sorting the pieces would take longer than all the rest
+    present[pieces.values] = True
     table = encoder.static_matrix(np.flatnonzero(present).astype(np.uint16)) @ query.static.T
-    where = (np.cumsum(present) - 1)[pieces]
-    lengths = np.array([len(one) for one in passages])
-    filled = lengths > 0
-    starts = np.cumsum(lengths) - lengths
+    where = (np.cumsum(present) - 1)[pieces.values]
+    filled = pieces.lengths > 0
+    starts = np.cumsum(pieces.lengths) - pieces.lengths
     result[filled] = np.maximum.reduceat(np.take(table, where, axis=0), starts[filled], axis=0)
     return result
 
