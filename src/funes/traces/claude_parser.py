@@ -44,7 +44,7 @@ class ClaudeParser:
         self._report = report
         self._blocks = BlockReader(path, report, self._first_time)
         self._sessions = Sessions(session, lambda prompt: self._blocks.tasks.get(prompt, ""))
-        self._queue = PromptQueue()
+        self._queue = PromptQueue(report.redact)
         # Hashes instead of strings: a transcript of a gigabyte has half a million records.
         self._seen: set[int] = set()
         self._links: OrderedDict[str, str] = OrderedDict()

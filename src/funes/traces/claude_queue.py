@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from funes.traces.claude_blocks import said_turn, text_of
 from funes.traces.claude_text import read_said
+from funes.traces.identity import REDACTED
 from funes.traces.model import Turn
 from funes.traces.text import parse_time
 
@@ -25,7 +27,9 @@ class PromptQueue:
         has_attachments: whether the transcript records attachments.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        """Begin with an empty queue; `redact` takes the credentials out of a text."""
+        self._redact = redact
         self.has_attachments = False
         self._waiting: list[tuple[str, str]] = []
         self._yielded: OrderedDict[str, int] = OrderedDict()
@@ -53,10 +57,13 @@ class PromptQueue:
         if said.kind != "prompt" or is_bare_command or self.is_echo(said.text):
             return []
         self.expect_echo(said.text)
-        digest = hashlib.blake2b(f"{time}\x1f{text}".encode("utf-8", "replace"), digest_size=12).hexdigest()
-        turns = said_turn(said, f"queued:{digest}", "human")
+        name = former = _digest(time, text)
+        if (shown := self._redact(text)) != text:
+            name = REDACTED + _digest(time, shown)
+        turns = said_turn(said, f"queued:{name}", "human")
         for turn in turns:
-            turn.uuid = f"queued-{digest}"
+            turn.uuid = f"queued-{name}"
+            turn.former = f"queued-{former}" if name != former else ""
             turn.timestamp = parse_time(time)
         return turns
 
@@ -82,3 +89,7 @@ class PromptQueue:
         """
         self._waiting = [(text, time) for text, time in state["waiting"]]
         self.has_attachments = bool(state["attachments"])
+
+
+def _digest(time: str, text: str) -> str:
+    return hashlib.blake2b(f"{time}\x1f{text}".encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -7,7 +7,6 @@ that people give their sessions (`session_index.jsonl`).
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,6 +24,8 @@ from funes.traces.streams import open_trace
 
 _RECORD_TYPES = frozenset(("session_meta", "response_item", "turn_context", "event_msg", "compacted"))
 _FOLDERS = ("sessions", "archived_sessions")
+# Changes when the state of a read means something else, so that what an earlier version stopped in is read in full.
+_READER = 1
 _SESSION_FIELDS = ("id", "workdir", "repo", "branch", "title", "parent_id", "kind")
 
 
@@ -52,16 +53,18 @@ class CodexSource:
         return any(map(_is_rollout_record, head.records)) or (starts_document(head.start) and b'"items"' in head.start)
 
     def stamp(self, path: Path) -> str:
-        """Return size, times and inode of the rollout, and a digest of the session's name, which is kept elsewhere."""
+        """Return size, times and inode of the rollout, and where the session's name stands, which is kept elsewhere."""
         status = path.stat()
-        title = _title(path, file_ids(path))
-        mark = hashlib.blake2b(title.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if title else ""
-        return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{mark}"
+        line = _named(path, file_ids(path))[1]
+        return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{line or ''}"
 
     def read(
         self, path: Path, report: ReadReport, resume: dict[str, Any] | None = None
     ) -> Iterator[tuple[Session, Turn]]:
         """Stream the turns of a rollout; see `TraceSource.read`."""
+        given = resume
+        if resume is not None and resume.get("version") != _READER:
+            resume = None
         if resume is not None:
             ids = file_ids(path) or [string(mapping(resume.get("session")).get("id"))]
             if resume.get("name") != _title(path, ids):
@@ -69,6 +72,7 @@ class CodexSource:
                 resume = None
         names = file_ids(path)
         point = resume_point(path, resume)
+        report.anew = point is None and given is not None
         state = resume if point and resume else {}
         session = Session(names[0] if names else path.name.split(".")[0], self.harness, source_path=str(path))
         _restore(session, mapping(state.get("session")))
@@ -92,7 +96,9 @@ class CodexSource:
         session.title = name or session.title
         if point and session.title != known:
             report.sessions.append(session)
-        report.resume = resume_state(path, reader, session=_kept(session), rollout=rollout.state(), name=name)
+        report.resume = resume_state(
+            path, reader, session=_kept(session), rollout=rollout.state(), name=name, version=_READER
+        )
 
 
 def _counted(rollout: Rollout, records: Iterable[dict[str, Any]], report: ReadReport) -> Iterator[tuple[Session, Turn]]:
@@ -152,6 +158,11 @@ def _kept(session: Session) -> dict[str, str]:
 
 def _title(path: Path, ids: list[str]) -> str:
     """Name of a session in the index of the Codex home that its rollout lies in; empty when it has none."""
+    return _named(path, ids)[0]
+
+
+def _named(path: Path, ids: list[str]) -> tuple[str, int]:
+    """The name, and where in the index the line that gives it ends, in bytes; an empty name when there is none."""
     home = next((parent.parent for parent in path.parents if parent.name in _FOLDERS), None) or _home()
     index = home / "session_index.jsonl"
     try:
@@ -159,16 +170,16 @@ def _title(path: Path, ids: list[str]) -> str:
         titles = _titles(index, status.st_size, status.st_mtime_ns)
     except OSError:
         # No index, or one that cannot be read: the sessions have no names.
-        return ""
-    return next((titles[ident] for ident in ids if ident in titles), "")
+        return "", 0
+    return next((titles[ident] for ident in ids if ident in titles), ("", 0))
 
 
 @functools.lru_cache(maxsize=4)
-def _titles(index: Path, size: int, mtime: int) -> dict[str, str]:
-    """Names by session id; the last line about a session counts."""
-    titles: dict[str, str] = {}
+def _titles(index: Path, size: int, mtime: int) -> dict[str, tuple[str, int]]:
+    """Names and places by session id; the last line about a session counts."""
+    titles: dict[str, tuple[str, int]] = {}
     with open_trace(index) as stream:
-        for _, record in iter_records(stream, ReadReport()):
+        for place, record in iter_records(stream, ReadReport()):
             if name := string(record.get("thread_name")).strip():
-                titles[string(record.get("id"))] = name
+                titles[string(record.get("id"))] = name, place
     return titles

@@ -106,16 +106,18 @@ class Coverage:
         covered: the kinds for which it is known to have some.
     """
 
-    def __init__(self, covers: Callable[[Kind], bool], state: dict[str, Any]) -> None:
+    def __init__(self, covers: Callable[[Kind], bool], redact: Callable[[str], str], state: dict[str, Any]) -> None:
         """Begin, or continue.
 
         Args:
             covers: looks through the file for items of a kind.
+            redact: takes the credentials out of a text.
             state: what an earlier reader's `state()` returned.
         """
         self.covered: set[str] = {string(kind) for kind in state.get("covered") or ()}
         self._uncovered = {kind: string(text) for kind, text in mapping(state.get("uncovered")).items()}
         self._covers = covers
+        self._redact = redact
 
     def state(self) -> dict[str, Any]:
         """Return a JSON-able value from which a later reader continues."""
@@ -136,13 +138,16 @@ class Coverage:
 
     def note_event(self, kind: Kind, texts: list[str]) -> None:
         """Note content that was taken from an event, there being no items of its kind."""
-        self._uncovered[kind] = digest(*texts)
+        self._uncovered[kind] = self._digest(texts)
 
     def repeats(self, kind: Kind, texts: list[str]) -> bool:
         """Note an item; True when it repeats the last event, which was read before the item was written."""
-        repeated = kind not in self.covered and self._uncovered.get(kind) == digest(*texts)
+        repeated = kind not in self.covered and self._uncovered.get(kind) == self._digest(texts)
         self.covered.add(kind)
         return repeated
+
+    def _digest(self, texts: list[str]) -> str:
+        return digest(*map(self._redact, texts))
 
 
 def event_of(payload: dict[str, Any]) -> Event:

@@ -3,17 +3,19 @@
 A fork copies its parent's lines (with new timestamps and the parent's `session_meta`), a compressed, archived or
 migrated rollout is the same lines again. Three things are the same in all copies of a passage: the id of its item or
 call, where there is one; else the turn it belongs to, with its text; else, in rollouts from before turns had ids, the
-whole conversation up to it.
+whole conversation up to it. Texts take part without the credentials in them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from funes.traces.codex_items import mapping, string
+from funes.traces.identity import REDACTED
 from funes.traces.model import Session
 from funes.traces.repo import parse_remote
 
@@ -46,14 +48,22 @@ class Lineage:
         root: id of the session whose conversation the file starts with.
         turn: id of the current turn, empty when the file has none.
         begun: whether a passage was seen, so that later `session_meta` records do not change the root.
+        former: what the anchor made last is when it is made of the texts as recorded, empty when it is the same or not
+            known, as behind the place where an earlier read stopped.
     """
 
-    def __init__(self, root: str, state: dict[str, Any] | None = None) -> None:
+    def __init__(self, root: str, redact: Callable[[str], str], state: dict[str, Any] | None = None) -> None:
         state = state or {}
         self.root = string(state.get("root")) or root
         self.turn = string(state.get("turn"))
         self.begun = bool(state.get("begun"))
+        self.former = ""
+        self._redact = redact
         self._chain = string(state.get("chain")) or digest(self.root)
+        self._redacted = bool(state.get("redacted"))
+        # As recorded; no state has it.
+        self._recorded = "" if state.get("chain") else self._chain
+        self._recorded_counts: dict[str, int] = {}
         self._counts: dict[str, int] = {k: v for k, v in mapping(state.get("counts")).items() if isinstance(v, int)}
 
     def state(self) -> dict[str, Any]:
@@ -63,6 +73,7 @@ class Lineage:
             "turn": self.turn,
             "begun": self.begun,
             "chain": self._chain,
+            "redacted": self._redacted,
             "counts": self._counts,
         }
 
@@ -70,31 +81,50 @@ class Lineage:
         """Note that the passages that follow are those of another session, which this one copies."""
         if not self.begun:
             self.root = session_id
-            self._chain = digest(session_id)
+            self._chain = self._recorded = digest(session_id)
 
     def start_turn(self, turn_id: str) -> None:
         """Note the turn of the passages that follow; ids that are mere numbers do not count."""
         if turn_id != self.turn and _UUID.fullmatch(turn_id):
             self.turn = turn_id
             self._counts.clear()
+            self._recorded_counts.clear()
 
-    def anchor(self, kind: str, ident: str, text: str) -> str:
+    def anchor(self, kind: str, ident: str, texts: Sequence[str]) -> str:
         """Make the anchor of a passage.
 
         Args:
             kind: what the passage is, to tell equal texts apart.
             ident: its id in the trace, empty when it has none.
-            text: its text, as recorded.
+            texts: its parts, as recorded.
         """
-        self.begun = True
-        passage = digest(kind, ident, text)
+        self.begun, self.former = True, ""
+        if is_unique(ident) and self.turn:
+            return ident
+        recorded = passage = digest(kind, ident, "\n".join(texts))
+        shown = [self._redact(text) for text in texts]
+        if shown != list(texts):
+            passage = digest(REDACTED, kind, ident, *shown)
+        if self.turn:
+            return self._in_turn(passage, recorded)
         self._chain = digest(self._chain, passage)
+        self._recorded = self._recorded and digest(self._recorded, recorded)
+        self._redacted = self._redacted or passage != recorded
         if is_unique(ident):
             return ident
-        if not self.turn:
+        if not self._redacted:
             return self._chain
+        self.former = self._recorded
+        return REDACTED + self._chain
+
+    def _in_turn(self, passage: str, recorded: str) -> str:
         count = self._counts[passage] = self._counts.get(passage, 0) + 1
-        return digest(self.turn, passage, str(count))
+        made = digest(self.turn, passage, str(count))
+        if passage == recorded:
+            return made
+        count = self._recorded_counts[recorded] = self._recorded_counts.get(recorded, 0) + 1
+        self.former = digest(self.turn, recorded, str(count))
+        return REDACTED + made
 
 
 def file_ids(path: Path) -> list[str]:

@@ -82,11 +82,11 @@ class Rollout:
     ) -> None:
         state = state or {}
         self.session = session
-        self.coverage = Coverage(covers, mapping(state.get("coverage")))
+        self.coverage = Coverage(covers, report.redact, mapping(state.get("coverage")))
         self._named = bool(state.get("named"))
         self._internal = bool(state.get("internal"))
         self._start = state.get("start")
-        self._make = TurnMaker(session, mapping(state.get("turns")))
+        self._make = TurnMaker(session, report.redact, mapping(state.get("turns")))
         self._calls = Calls(mapping(state.get("calls")))
         self._names = names
         self._report = report

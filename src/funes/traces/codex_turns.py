@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -21,8 +22,8 @@ class TurnMaker:
         last: identifier of the turn made last.
     """
 
-    def __init__(self, session: Session, state: dict[str, Any]) -> None:
-        self.lineage = Lineage(session.id, mapping(state.get("lineage")))
+    def __init__(self, session: Session, redact: Callable[[str], str], state: dict[str, Any]) -> None:
+        self.lineage = Lineage(session.id, redact, mapping(state.get("lineage")))
         self.time: datetime | None = parse_time(state.get("time"))
         self.workdir = string(state.get("workdir"))
         self.last = string(state.get("last"))
@@ -51,9 +52,9 @@ class TurnMaker:
             ident: the message's id in the trace, empty without one.
             kind: type of the blocks.
         """
-        anchor = self.lineage.anchor(role if kind == "text" else kind, ident, "\n".join(texts))
+        anchor = self.lineage.anchor(role if kind == "text" else kind, ident, texts)
         blocks = [Block(kind, text, anchor=anchor if n == 0 else f"{anchor}.{n}") for n, text in enumerate(texts)]
-        return self._turn(anchor, role, origin, blocks)
+        return self._turn(anchor, role, origin, blocks, self.lineage.former)
 
     def call(self, role: Role, origin: Origin, name: str, text: str, ident: str, item: str = "") -> Turn:
         """Make a turn of a tool call.
@@ -66,9 +67,11 @@ class TurnMaker:
             ident: the call's id, empty without one.
             item: the id of the call's item, empty without one.
         """
-        anchor = self.lineage.anchor("call", ident, text)
+        anchor = self.lineage.anchor("call", ident, [text])
         block = Block("tool_use", text or name, name, anchor)
-        return self._turn(item if is_unique(item) else anchor, role, origin, [block])
+        if is_unique(item):
+            return self._turn(item, role, origin, [block])
+        return self._turn(anchor, role, origin, [block], self.lineage.former)
 
     def output(self, name: str, text: str, ident: str, item: str = "", *, recorded: str = "", again: str = "") -> Turn:
         """Make a turn of a tool's output.
@@ -81,12 +84,15 @@ class TurnMaker:
             recorded: the output as its item has it, when `text` is a more complete one.
             again: what tells a second output of the same call from the first.
         """
-        anchor = self.lineage.anchor("output", ident, recorded or text)
-        uuid = item if is_unique(item) else f"{anchor}-output{again}"
-        return self._turn(uuid, "tool", "tool", [Block("tool_result", text, name, anchor)])
+        anchor = self.lineage.anchor("output", ident, [recorded or text])
+        blocks = [Block("tool_result", text, name, anchor)]
+        if is_unique(item):
+            return self._turn(item, "tool", "tool", blocks)
+        former = self.lineage.former and f"{self.lineage.former}-output{again}"
+        return self._turn(f"{anchor}-output{again}", "tool", "tool", blocks, former)
 
-    def _turn(self, uuid: str, role: Role, origin: Origin, blocks: list[Block]) -> Turn:
+    def _turn(self, uuid: str, role: Role, origin: Origin, blocks: list[Block], former: str = "") -> Turn:
         workdir = "" if self.workdir == self._session.workdir else self.workdir
-        turn = Turn(uuid, role, origin, self.time, blocks, parent_uuid=self.last, workdir=workdir)
+        turn = Turn(uuid, role, origin, self.time, blocks, parent_uuid=self.last, workdir=workdir, former=former)
         self.last = uuid
         return turn

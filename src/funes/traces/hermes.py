@@ -7,7 +7,7 @@ import os
 import sqlite3
 import sys
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ def _read_database(path: Path, report: ReadReport, resume: dict[str, Any] | None
         for session_id, message_ids in ids.items():
             row = rows.get(session_id, {"id": session_id or "unknown-session"})
             lineage = lineage_of(row, rows)
-            mark = _mark(row, lineage, message_ids)
+            mark = _mark(row, lineage, message_ids, report.redact)
             if known.get(session_id) != mark:
                 faults = len(report.damaged), report.skipped["further damaged records"]
                 yield from _read_session(database, message_ids, read_session(row, rows, str(path)), lineage, report)
@@ -126,9 +126,9 @@ def _known(resume: dict[str, Any] | None) -> Mapping[str, str]:
     return marks
 
 
-def _mark(row: Mapping[str, Any], lineage: str, ids: array[int]) -> str:
+def _mark(row: Mapping[str, Any], lineage: str, ids: array[int], redact: Callable[[str], str]) -> str:
     """Hash what a session's turns are made of, short of their content: rewritten messages have new row ids."""
-    described = repr([lineage, *(row.get(name) for name in SESSION_COLUMNS)])
+    described = redact(repr([lineage, *(row.get(name) for name in SESSION_COLUMNS)]))
     return hashlib.blake2b(described.encode("utf-8", "replace") + ids.tobytes(), digest_size=8).hexdigest()
 
 

@@ -55,7 +55,7 @@ class SessionTurns:
         self._session = session
         self._report = report
         self._copies = CopyFilter(report)
-        self._names = ContentNames(session.id, lineage)
+        self._names = ContentNames(session.id, lineage, report.redact)
         self._pending: dict[str, _Pending] = {}
         self._in_review = False
         self._last_uuid = ""
@@ -194,8 +194,9 @@ class SessionTurns:
 
     def _identify(self, turn: Turn) -> None:
         """Name a turn and its blocks; a block's `anchor` holds the id of its tool call until here."""
-        turn.uuid, anchors = self._names.name(turn)
-        for block, anchor in zip(turn.blocks, anchors, strict=True):
+        name = self._names.name(turn)
+        turn.uuid, turn.former = name.uuid, name.former
+        for block, anchor in zip(turn.blocks, name.anchors, strict=True):
             block.anchor = anchor
         turn.parent_uuid, self._last_uuid = self._last_uuid, turn.uuid
 

@@ -8,7 +8,7 @@ complete once the iterator is exhausted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -79,6 +79,8 @@ class Turn:
         parent_uuid: the turn before it in the conversation tree, empty for a root.
         workdir: working directory at this turn, empty to mean the session's.
         branch: git branch at this turn, empty to mean the session's.
+        former: the identifier that a memory may know the turn by when `uuid` is made of its text and that text has a
+            credential: the same made of the text as the trace has it. It is looked up and never stored.
     """
 
     uuid: str
@@ -89,6 +91,12 @@ class Turn:
     parent_uuid: str = ""
     workdir: str = ""
     branch: str = ""
+    former: str = ""
+
+
+def unchanged(text: str) -> str:
+    """Return a text as it is: what stands for a redaction where nothing is stored."""
+    return text
 
 
 @dataclass(slots=True)
@@ -96,6 +104,8 @@ class ReadReport:
     """What happened while one trace was read.
 
     Attributes:
+        redact: given by who reads, not filled in: returns a text without the credentials in it. Whatever an identifier
+            or an anchor is made of has to pass through it, since guesses can be tested against a digest.
         records: records parsed (lines, rows or messages).
         turns: turns yielded.
         skipped: number of records left out, by reason; reasons are short phrases a user can read, e.g.
@@ -105,10 +115,12 @@ class ReadReport:
         torn_tail: whether the last line is unfinished and was left for the next read.
         failed: reason the whole file could not be read, empty when it could.
         resume: opaque JSON-able state from which the next `read` can continue, None when the format cannot.
+        anew: whether the read began at the start although it was given a place to continue from that still holds.
         sessions: sessions whose data (title, say) this read knows although it yielded no turn of them, because the
             read continued behind their turns; optional.
     """
 
+    redact: Callable[[str], str] = unchanged
     records: int = 0
     turns: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -116,6 +128,7 @@ class ReadReport:
     torn_tail: bool = False
     failed: str = ""
     resume: dict[str, Any] | None = None
+    anew: bool = False
     sessions: list[Session] = field(default_factory=list)
 
     MAX_DAMAGED = 20

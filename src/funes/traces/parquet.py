@@ -112,7 +112,7 @@ def _read_trace(place: _Place, trace: bytes, report: ReadReport) -> Iterator[tup
     """Read a row's raw trace with the parser of its harness, from a file with the name that it had."""
     folder = place.folder / str(place.row.number)
     file = folder.joinpath(*_safe_parts(place.row.file_name))
-    inner = ReadReport()
+    inner = ReadReport(redact=report.redact)
     try:
         file.parent.mkdir(parents=True)
         file.write_bytes(trace)

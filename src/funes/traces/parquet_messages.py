@@ -47,7 +47,7 @@ class _Messages:
         self._session = session
         self._report = report
         self._calls: dict[str, tuple[str, Any]] = {}
-        self._names = ContentNames(session.id)
+        self._names = ContentNames(session.id, redact=report.redact)
         self._last_uuid = ""
 
     def turns(self, message: Mapping[str, Any]) -> Iterator[Turn]:
@@ -142,7 +142,9 @@ class _Messages:
     def _turn(self, message: Mapping[str, Any], role: Role, origin: Origin, blocks: list[Block]) -> Turn:
         time = parse_time(message.get("timestamp")) or self._row.sent_at
         turn = Turn("", role, origin, time, blocks, parent_uuid=self._last_uuid)
-        self._last_uuid = turn.uuid = self._names.name(turn)[0]
+        name = self._names.name(turn)
+        self._last_uuid = turn.uuid = name.uuid
+        turn.former = name.former
         return turn
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from funes.traces.model import ReadReport
+from funes.traces.identity import REDACTED
+from funes.traces.model import ReadReport, unchanged
 from funes.traces.text import parse_time
 
 _COLUMNS = (
@@ -59,11 +60,14 @@ class Row:
         number: 1-based position in the file.
         values: the row's columns, those that are there.
         metadata: the session's metadata.
+        redact: takes the credentials out of a text.
     """
 
     number: int
     values: dict[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    redact: Callable[[str], str] = unchanged
+    _made: str = ""
 
     def __post_init__(self) -> None:
         value = self.values.get("metadata")
@@ -89,8 +93,16 @@ class Row:
             return found
         if name := self.file_name:
             return re.split(r"[/\\]", name)[-1].removesuffix(".jsonl")
-        digest = hashlib.blake2b(repr(self.values.get("messages")).encode("utf-8", "replace"), digest_size=8)
-        return f"parquet-{digest.hexdigest()}"
+        self._made = self._made or self._content_id()
+        return self._made
+
+    def _content_id(self) -> str:
+        """Make an id of the messages: of each text as it may be stored, and of what the whole looks like then."""
+        messages = self.values.get("messages")
+        recorded = repr(messages)
+        shown = self.redact(repr(_mapped(messages, self.redact)))
+        digest = hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        return f"parquet-{digest}" if shown == recorded else f"parquet-{REDACTED}{digest}"
 
     @property
     def agent_id(self) -> str:
@@ -235,7 +247,7 @@ def _group_rows(file: Any, group: int, columns: list[str], number: int, report: 
         try:
             for values in _batches(file, group, columns, done):
                 done += 1
-                yield Row(number + done, values)
+                yield Row(number + done, values, redact=report.redact)
         except _faults() as error:
             fault = _first_line(error)
         if not fault:
@@ -298,6 +310,17 @@ def _line(record: Any) -> str:
         return decoded.replace("\n", " ") if isinstance(decoded, str) else json.dumps(decoded, ensure_ascii=False)
     # A struct has every key of the column, most of them null.
     return json.dumps(_without_nulls(record), ensure_ascii=False, default=str)
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A decoded value with every string in it changed, the keys of mappings aside."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _mapped(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mapped(item, change) for item in value]
+    return value
 
 
 def _without_nulls(value: Any) -> Any:

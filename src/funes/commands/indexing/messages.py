@@ -58,6 +58,7 @@ class BlockRows:
 
     Attributes:
         id: passage id of the whole block.
+        former_turn: another uuid that the turn may be stored under; see `funes.traces.model.Turn`.
         first: position of the first of `pieces` in the block.
         pieces: `(offset, text)` of each chunk.
     """
@@ -79,6 +80,7 @@ class BlockRows:
     source_path: str
     first: int
     pieces: list[tuple[int, str]]
+    former_turn: str = ""
 
 
 @dataclass(slots=True)

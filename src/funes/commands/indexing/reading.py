@@ -11,7 +11,8 @@ from funes.chunking import elide_data_uris, passage_id, split_text
 from funes.commands.indexing.exclusions import Exclusions
 from funes.commands.indexing.messages import Batch, BlockRows, Finished, ReadJob, SessionInfo
 from funes.commands.indexing.state import TraceOutcome
-from funes.secrets import Redactor, ruleset_id
+from funes.secrets import Redaction, Redactor, ruleset_id
+from funes.secrets.markers import same_but_markers
 from funes.traces.jsonl import resume_point
 from funes.traces.model import Block, ReadReport, Session, Turn
 from funes.traces.registry import source_named
@@ -22,6 +23,9 @@ from funes.ui.reasons import FORGOTTEN, IGNORED_TURN
 BATCH_CHARACTERS = 1 << 20
 """About how much text goes into one batch: bounds the memory, whatever the size of a trace or of one block."""
 
+
+RECENT_CHARACTERS = 4 << 20
+RECENT_TEXTS = 64
 
 ASKED = "asked"
 """Key of a resume point: the sessions in which `funes ask` had an agent answer."""
@@ -45,6 +49,8 @@ class TraceReader:
         self._remembered = dict(remembered)
         self._repos: dict[str, str] = {}
         self._clean: dict[str, bool] = {}
+        self._recent: dict[str, Redaction] = {}
+        self._recent_characters = 0
 
     def read(self, job: ReadJob) -> Iterator[Batch | Finished]:
         """Read one trace; whatever is wrong with it ends up in the outcome of the `Finished` that comes last."""
@@ -56,16 +62,38 @@ class TraceReader:
         except Exception as error:
             # A fault of one parser on one trace (also another package's) must not stop the others; it is reported.
             reading.fail(f"the reader failed: {type(error).__name__}: {str(error)[:200]}")
+        self._recent.clear()
+        self._recent_characters = 0
         yield reading.finish()
 
     def redact(self, text: str, outcome: TraceOutcome) -> str | None:
         """Replace credentials; None, and counted as skipped, when the text cannot be made clean."""
-        redaction = self._redactor.redact(text)
+        redaction = self._recent.get(text) or self._redactor.redact(text)
         if redaction.text is None:
             outcome.skipped[f"credentials could not be removed: {redaction.dropped}"] += 1
         else:
             outcome.redactions.update(redaction.counts)
         return redaction.text
+
+    def nameable(self, text: str) -> str:
+        """Return what of a text an identifier may be made of: all of it, or what is left without its credentials.
+
+        Rules may have several names for one credential, and no identifier depends on them. What was scanned for its
+        identifier is stored next, as a rule, and not scanned twice.
+        """
+        if not text:
+            return text
+        redaction = self._recent.get(text)
+        if redaction is None:
+            redaction = self._recent[text] = self._redactor.redact(text)
+            self._recent_characters += len(text)
+            while len(self._recent) > RECENT_TEXTS or (
+                len(self._recent) > 1 and self._recent_characters > RECENT_CHARACTERS
+            ):
+                oldest = next(iter(self._recent))
+                self._recent_characters -= len(oldest)
+                del self._recent[oldest]
+        return same_but_markers(redaction.text or "") if redaction.counts else text
 
     def keeps(self, resume: dict[str, Any], earlier: dict[str, Any] | None) -> bool:
         """Whether a resume point may be stored: what it quotes of the trace, a title say, has no credential in it.
@@ -114,7 +142,7 @@ class _Reading:
     def __init__(self, job: ReadJob, reader: TraceReader) -> None:
         self.job = job
         self.reader = reader
-        self.report = ReadReport()
+        self.report = ReadReport(redact=reader.nameable)
         self.outcome = TraceOutcome()
         self.sessions: dict[str, Session] = {}
         self.asked: set[str] = set((job.resume or {}).get(ASKED, ()))
@@ -169,7 +197,7 @@ class _Reading:
         outcome.failed = clean(report.failed)
         return Finished(
             outcome,
-            resumed=self.resumed,
+            resumed=self.resumed and not report.anew,
             complete=not self.stopped,
             resume=None if self.stopped else report.resume,
             sessions=[self._info(session) for session in self.sessions.values()],
@@ -240,6 +268,7 @@ class _Reading:
                     repo=self._name(repo),
                     branch=self._name(turn.branch or session.branch),
                     turn_uuid=clean(turn.uuid),
+                    former_turn=clean(turn.former),
                     parent_uuid=clean(turn.parent_uuid),
                     ts=turn.timestamp,
                     role=turn.role,

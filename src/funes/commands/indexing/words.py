@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from funes.chunking import Chunk, split_id
@@ -160,6 +160,8 @@ class WordsPhase:
         passages: dict[str, list[str]] = {}
         for rows, block in zip(batch.rows, ids, strict=True):
             turns.setdefault(rows.session_id, {})[rows.turn_uuid] = None
+            if rows.former_turn:
+                turns[rows.session_id][rows.former_turn] = None
             passages.setdefault(rows.session_id, []).extend(block)
         for session_id in turns:
             session = self._session(session_id)
@@ -185,6 +187,9 @@ class WordsPhase:
 
     def _block(self, rows: BlockRows, ids: list[str], outcome: TraceOutcome) -> None:
         session = self._session(rows.session_id)
+        if rows.former_turn and hash(rows.turn_uuid) not in session.seqs and hash(rows.former_turn) in session.seqs:
+            # An earlier version named the turn after the credential in it; the name stays until `funes scrub`.
+            rows = replace(rows, turn_uuid=rows.former_turn)
         block, block_idx = int(rows.id, 16), rows.block_idx
         while session.blocks.get(hash((rows.turn_uuid, block_idx)), block) != block:
             if self._is_stored(rows, block_idx):
