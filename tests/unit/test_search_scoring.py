@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funes.memory.register import Passage
+from funes.memory.token_values import TokenValues
 from funes.models.encoder import QueryEncoding
 from funes.search.candidates import content_words
 from funes.search.evidence import PASSAGES, WEIGHT, session_bonus
@@ -154,7 +155,8 @@ def test_word_pieces_are_compared_as_if_one_by_one(passages: list[list[int]]) ->
     vectors = _Vectors()
     asked = vectors.table[:3] + np.float32(0.1)
     query = QueryEncoding(asked[0], asked, asked, np.arange(3, dtype=np.uint16))
-    stored = [np.array(passage, np.uint16) for passage in passages]
+    values = np.array([piece for passage in passages for piece in passage], np.uint16)
+    stored = TokenValues(values, np.array([len(one) for one in passages]), np.arange(len(passages)))
     expected = [(asked @ vectors.table[one].T).max(axis=1) if one else np.zeros(3) for one in passages]
     found = _static(vectors, query, stored)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, np.array(expected, np.float32), rtol=1e-5, atol=1e-6)
