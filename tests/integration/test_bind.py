@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from funes.paths import cache_folder
 from funes.ui.status_text import status_text
 from tests.support.agent_programs import AgentHome
 from tests.support.claude_sessions import ClaudeSession, talk
+from tests.support.hooks import PATIENT, until
 from tests.support.hub_server import HubServer
 from tests.support.sharing import TOKEN, Machine, rows_in
 
@@ -234,12 +234,9 @@ def test_a_session_that_ends_is_published_by_its_hook(run, home, hub):
     Ledger(REPO).agree(True, True)
     command = json.loads(home.read(CLAUDE))["hooks"]["SessionEnd"][0]["hooks"][0]["command"]
     payload = {"hook_event_name": "SessionEnd", "session_id": session.id, "transcript_path": str(session.path)}
-    done = subprocess.run(command, shell=True, input=json.dumps(payload).encode(), capture_output=True, timeout=60)
+    done = subprocess.run(command, shell=True, input=json.dumps(payload).encode(), capture_output=True, timeout=PATIENT)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    deadline = time.monotonic() + 60
-    while not log(home):
-        assert time.monotonic() < deadline, (home.path / ".funes" / "logs" / "hook.log").read_text()
-        time.sleep(0.05)
+    until(lambda: bool(log(home)))
     (entry,) = log(home)
     assert "error" not in entry
     assert entry["passages"] > 0

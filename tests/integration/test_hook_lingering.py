@@ -20,21 +20,26 @@ from funes import hook
 from funes.commands.following import lingering
 from funes.commands.following.lingering import Lingering
 from funes.memory.lock import VECTORS_LOCK, WriterLock
-from funes.paths import cache_folder, memory_folder
+from funes.paths import memory_folder
 from tests.support.claude_sessions import ClaudeSession, talk
-from tests.support.hooks import PATIENT, entries, environment, fire, note, noted, wait_for_worker
+from tests.support.hooks import (
+    PATIENT,
+    entries,
+    environment,
+    fire,
+    home_of_a_user,
+    note,
+    noted,
+    until,
+    wait_for_worker,
+)
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in (*hook.ROOT_VARIABLES, hook.OWN_ASK):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder().parent))  # compiled secret rules, which take long to make
-    monkeypatch.setenv("HOME", str(tmp_path / "user"))
-    monkeypatch.setenv("FUNES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("FUNES_MODELS", str(tmp_path / "no models"))
-    (tmp_path / "home" / hook.FOLDER).mkdir(parents=True)
-    return tmp_path / "home"
+    home = home_of_a_user(tmp_path, monkeypatch)
+    (home / hook.FOLDER).mkdir()
+    return home
 
 
 @pytest.fixture
@@ -91,13 +96,6 @@ def turn(home: Path, session: ClaudeSession, text: str) -> None:
     """Finish a turn, as an agent does."""
     session.answer(text)
     fire(hook.hook_command("claude"), json.dumps(stop(session)).encode(), environment(home))
-
-
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENT
-    while not done():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def logged(home: Path, lines: int) -> list[dict[str, Any]]:

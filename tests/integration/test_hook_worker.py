@@ -29,25 +29,18 @@ from funes.memory.reader import MemoryReader
 from funes.memory.schema import OUTPUT
 from funes.memory.store import MemoryWriter
 from funes.models import encoder
-from funes.paths import cache_folder, memory_folder
+from funes.paths import memory_folder
 from funes.traces.text import ASK_PROMPT
 from funes.ui.status_text import status_json, status_text
 from tests.support.claude_sessions import ClaudeSession, talk
 from tests.support.corpus import shared_corpus
-from tests.support.hooks import entries, environment, fire, note, noted, wait_for_worker
+from tests.support.hooks import entries, environment, fire, home_of_a_user, note, noted, wait_for_worker
 from tests.support.index_process import FakeEncoder
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in (*hook.ROOT_VARIABLES, hook.OWN_ASK):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder().parent))  # compiled secret rules, which take long to make
-    monkeypatch.setenv("HOME", str(tmp_path / "user"))
-    monkeypatch.setenv("FUNES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("FUNES_MODELS", str(tmp_path / "no models"))
-    (tmp_path / "home").mkdir()
-    return tmp_path / "home"
+    return home_of_a_user(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -7,16 +7,39 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from funes import hook
 from funes.commands.following.events import Event, read_event
+from funes.paths import cache_folder
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENT = 300.0
+
+
+def home_of_a_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make an empty FUNES_HOME, and have this process and its children be those of a user with an empty HOME.
+
+    Args:
+        folder: `home` is made in it, and HOME is `user` in it.
+        monkeypatch: undoes it.
+
+    Returns:
+        The FUNES_HOME.
+    """
+    for name in (*hook.ROOT_VARIABLES, hook.OWN_ASK):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder().parent))  # compiled secret rules, which take long to make
+    monkeypatch.setenv("HOME", str(folder / "user"))
+    monkeypatch.setenv("FUNES_HOME", str(folder / "home"))
+    monkeypatch.setenv("FUNES_MODELS", str(folder / "no models"))
+    (folder / "home").mkdir()
+    return folder / "home"
 
 
 def environment(home: Path | None, **more: str) -> dict[str, str]:
@@ -53,6 +76,14 @@ def entries(home: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (home / "logs" / hook.LOG).read_text(encoding="utf-8").splitlines()]
     except OSError:
         return []
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENT
+    while not done():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
 
 
 @contextmanager

@@ -9,11 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from funes.__main__ import main
+from funes.agents import running
 from tests.support.fake_agents import SAYS, FakeAgent, alive, claude_says, codex_says, pi_says
+from tests.support.hooks import PATIENT, until
 from tests.support.rpc import environment
 from tests.support.small_memory import PARSER, make_memory
 
@@ -37,7 +42,33 @@ def agents(home, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))  # an installer may have put a program elsewhere in it
     monkeypatch.setenv("FUNES_HOME", str(home))
     monkeypatch.setenv("FUNES_MODELS", str(home / "no-models"))
+    monkeypatch.setattr(running, "LINGER", PATIENT)  # a slow machine may take its time to hand on what was printed
     return folder
+
+
+@pytest.fixture
+def deadline(monkeypatch):
+    """Has the deadline come as soon as a number of lines has been handed on and something else is so."""
+    run = running.run_program
+    monkeypatch.setattr(running, "LINGER", 0.1)  # how often the clock is looked at
+
+    def deadline(lines: int, ready: Callable[[], bool] = lambda: True) -> None:
+        handed_on = []
+
+        def run_program(command, prompt, on_line, **more):
+            def noting(line):
+                on_line(line)
+                handed_on.append(line)
+
+            return run(command, prompt, noting, **more)
+
+        def monotonic():
+            return 1e9 if len(handed_on) >= lines and ready() else 0.0
+
+        monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=monotonic))
+        monkeypatch.setattr(running, "run_program", run_program)
+
+    return deadline
 
 
 @pytest.mark.parametrize("name", SAYS)
@@ -219,30 +250,40 @@ def test_a_program_that_cannot_be_run(agents, capsys):
     assert "funes: claude could not be run: " in capsys.readouterr().err
 
 
-def test_the_deadline_ends_the_agent(agents, tmp_path, capsys):
-    FakeAgent(agents, "claude", claude_says("It "), more=_STAY.format(pids=str(tmp_path / "pids")))
+def pids(file: Path) -> list[int]:
+    """What processes have written into a file, a line each."""
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [int(line) for line in lines if line.endswith("\n")]
+
+
+def test_the_deadline_ends_the_agent(agents, tmp_path, capsys, deadline):
+    said = claude_says("It ")
+    FakeAgent(agents, "claude", said, more=_STAY.format(pids=str(tmp_path / "pids")))
+    deadline(len(said), lambda: len(pids(tmp_path / "pids")) == 2)
     assert main(["ask", QUESTION, "--timeout", "1"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "It \n"
     assert "funes: claude was not done after 1 s and was ended" in captured.err
-    assert not any(alive(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+    agent, child = pids(tmp_path / "pids")
+    assert agent != child
+    until(lambda: not alive(agent) and not alive(child))
 
 
 # The agent and a child of it that do not heed the request to end.
 _STAY = """
 import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if not os.fork():
-    time.sleep(60)
+os.fork()
 with open({pids!r}, "a") as stream:
-    stream.write(f"{{os.getpid()}} ")
-time.sleep(60)
+    stream.write(f"{{os.getpid()}}\\n")
+time.sleep(600)
 """
 
 
-def test_the_deadline_ends_an_agent_that_goes_on_printing(agents, capsys):
-    forever = "while True: print('not an event', flush=True)"
-    FakeAgent(agents, "claude", claude_says("Partly."), more=forever)
+def test_the_deadline_ends_an_agent_that_goes_on_printing(agents, capsys, deadline):
+    said = claude_says("Partly.")
+    FakeAgent(agents, "claude", said, more="while True: print('not an event', flush=True)")
+    deadline(len(said) + 1)
     assert main(["ask", QUESTION, "--timeout", "2"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "Partly.\n"
@@ -260,7 +301,7 @@ def test_of_a_flood_little_is_kept(agents, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_ends_the_agent(home, agents, tmp_path, number, code):
-    stay = f'open({str(tmp_path / "pid")!r}, "w").write(str(os.getpid()))\ntime.sleep(60)'
+    stay = f'open({str(tmp_path / "pid")!r}, "w").write(f"{{os.getpid()}}\\n")\ntime.sleep(600)'
     FakeAgent(agents, "claude", claude_says("It "), more=stay)
     process = subprocess.Popen(
         [sys.executable, "-m", "funes", "ask", QUESTION],
@@ -268,21 +309,21 @@ def test_an_interruption_ends_the_agent(home, agents, tmp_path, number, code):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+    while not pids(tmp_path / "pid"):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     # What was said so far has to be through before the interruption, or there may be nothing to end with.
     said = os.read(process.stdout.fileno(), 100)
     process.send_signal(number)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENT)
     assert process.returncode == code
     assert said + out == b"It \n"
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert not any(map(alive, pids(tmp_path / "pid")))
 
 
 def test_a_reader_that_leaves_ends_the_agent(home, agents, tmp_path):
     more = f"""
-open({str(tmp_path / "pid")!r}, "w").write(str(os.getpid()))
+open({str(tmp_path / "pid")!r}, "w").write(f"{{os.getpid()}}\\n")
 while True:
     print({claude_says("more ")[3]!r}.__repr__().replace("'", '"').replace("None", "null"), flush=True)
     time.sleep(0.01)
@@ -298,9 +339,9 @@ while True:
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
-    assert process.wait(30) == 1
+    assert process.wait(PATIENT) == 1
     assert b"Traceback" not in errors
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert not any(map(alive, pids(tmp_path / "pid")))
 
 
 def test_a_question_of_200_kilobytes(agents):
