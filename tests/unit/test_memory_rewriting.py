@@ -13,7 +13,7 @@ from funes.chunking import Chunk
 from funes.errors import LockedError
 from funes.memory.filters import Filter
 from funes.memory.identity import unfinished_rewrite
-from funes.memory.maintenance import FTS
+from funes.memory.maintenance import FTS, index_chunks
 from funes.memory.reader import MemoryReader
 from funes.memory.rewriting import ADDRESS, MemoryRewriter
 from funes.memory.schema import CHUNK_COLUMNS, CHUNKS, REFERENCE, VECTORS, quoted, table_to_chunks
@@ -31,7 +31,7 @@ def memory(tmp_path: Path) -> Path:
     folder = make_memory(tmp_path / "memory")
     with MemoryWriter(folder) as writer:
         writer.append(blocks(PARSER, 4, [("text", "", SENTENCE)], "user"))
-        writer.index(0)
+        index_chunks(writer._dataset, 0)
     embed(folder)
     return folder
 
@@ -121,7 +121,7 @@ def test_the_words_index_forgets_too(memory: Path, tmp_path: Path) -> None:
         rows = [chunk for _, chunk in rows_of(rewriter, "true")]
     with MemoryWriter(tmp_path / "fresh") as writer:
         writer.append(rows)
-        writer.index(0)
+        index_chunks(writer._dataset, 0)
     assert vocabulary(memory) == vocabulary(tmp_path / "fresh")
 
 

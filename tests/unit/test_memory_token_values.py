@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,7 +21,7 @@ def column(rows: list[list[int] | None], cuts: list[int]) -> pa.ChunkedArray:
     content = [None if row is None else np.array(row, "<u2").tobytes() for row in rows]
     whole = pa.array([b"xx", *content, b"yyyy"], pa.binary())
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
-    chunks = [whole.slice(1 + first, end - first) for first, end in zip(edges, edges[1:], strict=False)]
+    chunks = [whole.slice(1 + first, end - first) for first, end in pairwise(edges)]
     return pa.chunked_array(chunks, pa.binary())
 
 

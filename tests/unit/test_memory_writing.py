@@ -158,17 +158,62 @@ def test_an_index_serves_all_rows_after_deltas_and_a_merge(tmp_path: Path, monke
         ([50_000], 0),
         ([10_000] * 5, 0),
         ([10_000] * 6, 6),
-        ([20_000] * 6, 0),
-        ([50_000, *[10_000] * 6], 6),
+        ([30_000] * 6, 0),
+        ([50_000, *[10_000] * 6], 7),
+        ([100_000, *[10_000] * 6], 6),
         ([50_000, *[1_000] * 6], 6),
         ([50_000, *[1_000] * 5], 0),
-        ([50_000, 6_000, *[1_000] * 5], 6),
+        ([50_000, 6_000, *[1_000] * 5], 7),
+        ([90_000, 6_000, *[1_000] * 5], 6),
         ([50_000, 32_000, *[1_000] * 5], 0),
         ([0, 2_000, 2_000, 3_000, 2_000, 1_500, 1_000], 7),
     ],
 )
 def test_deltas_of_similar_size_are_merged(rows: list[int], merged: int) -> None:
     assert maintenance.deltas_to_merge(rows) == merged
+
+
+@pytest.mark.parametrize(
+    ("rows", "added", "merged"),
+    [
+        ([0, 20_000, 20_000, 17_000, 300], 57_300, 5),
+        ([200_000, 20_000, 20_000, 17_000], 57_000, 3),
+        ([57_000, 120], 120, 0),
+        ([57_000, 200, 120], 120, 2),
+        ([57_000, 20_000], 20_000, 0),
+        ([30_000, 20_000], 20_000, 2),
+        ([20_000] * 10, 200_000, 7),
+        ([40_000], 40_000, 0),
+        ([10_000] * 6, 20, 6),
+    ],
+)
+def test_a_run_merges_as_much_as_it_is_worth(rows: list[int], added: int, merged: int) -> None:
+    assert maintenance.deltas_to_merge(rows, added) == merged
+
+
+def test_a_long_run_leaves_one_delta(tmp_path: Path) -> None:
+    with MemoryWriter(tmp_path) as writer:
+        for batch in range(4):
+            writer.append([make_chunk(f"quokka number{batch}", id=f"{batch}-{row}") for row in range(150)])
+            writer.index()
+        assert lance.dataset(str(tmp_path / CHUNKS)).stats.index_stats(maintenance.FTS)["num_indices"] > 2
+        writer.finish()
+    statistics = lance.dataset(str(tmp_path / CHUNKS)).stats.index_stats(maintenance.FTS)
+    assert (statistics["num_indices"], statistics["num_unindexed_rows"]) == (1, 0)
+    assert len(MemoryReader.open(str(tmp_path)).words("number2", Filter(), 1000)) >= 150
+
+
+def test_fragments_of_one_size_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "SMALL_FRAGMENT", 5)
+    monkeypatch.setattr(maintenance, "MANY_MEDIUM", 4)
+    rows = []
+    for batch in range(6):
+        with MemoryWriter(tmp_path) as writer:
+            writer.append([make_chunk(f"text {batch} {row}", id=f"{batch}-{row}") for row in range(20)])
+        dataset = lance.dataset(str(tmp_path / CHUNKS))
+        maintenance.tidy(dataset, big=60)
+        rows.append([fragment.count_rows() for fragment in lance.dataset(str(tmp_path / CHUNKS)).get_fragments()])
+    assert rows == [[20], [20] * 2, [20] * 3, [80], [80, 20], [80, 20, 20]]
 
 
 def test_old_versions_go_when_there_are_many(tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ class MemoryWriter:
         self._lock = WriterLock(folder, WORDS_LOCK, wait, doing="indexing")
         self._dataset: Any = None
         self._before: Any = None
+        self._added = 0
 
     def __enter__(self) -> MemoryWriter:
         self._lock.acquire()
@@ -175,27 +176,27 @@ class MemoryWriter:
             self._open()
             table = chunks_to_table(chunks)
             written(self.folder, lambda: self._append(table))
+            self._added += len(chunks)
 
-    def index(self, delta_rows: int | None = None) -> None:
-        """Bring the indexes up to date when enough rows are waiting for it.
+    def index(self) -> None:
+        """Bring the indexes up to date in the middle of a run, when rows enough are waiting for it.
 
-        Args:
-            delta_rows: how many rows are not enough. By default a quarter of the table within bounds: in the middle of
-                a long run, big deltas are better than many.
+        That is a fifth of the table within bounds: in a long run, big deltas are better than many.
         """
-        if self._dataset is None:
-            return
-        if delta_rows is None:
-            delta_rows = min(max(DELTA_ROWS, self._dataset.count_rows() // 5), LONG_RUN_ROWS)
-        if written(self.folder, lambda: index_chunks(self._dataset, delta_rows)):
-            self._dataset = self._newest()
-            give_memory_back()
+        if self._dataset is not None:
+            self._index(min(max(DELTA_ROWS, self._dataset.count_rows() // 5), LONG_RUN_ROWS), 0)
 
     def finish(self) -> None:
         """Index, compact and clean up if there is reason to. Call once, after the last append."""
-        self.index(DELTA_ROWS)
+        if self._dataset is not None:
+            self._index(DELTA_ROWS, self._added)
         if self._dataset is not None and written(self.folder, lambda: tidy(self._dataset)):
             self._dataset = self._newest()
+
+    def _index(self, delta_rows: int, added: int) -> None:
+        if written(self.folder, lambda: index_chunks(self._dataset, delta_rows, added=added)):
+            self._dataset = self._newest()
+            give_memory_back()
 
     def _append(self, table: pa.Table) -> None:
         if self._dataset is None:

@@ -80,6 +80,7 @@ class VectorWriter:
         self._chunks: Any = None
         self._vectors: Any = None
         self._counts = PieceCounts.empty()
+        self._added = 0
 
     def __enter__(self) -> VectorWriter:
         self._lock.acquire()
@@ -152,6 +153,7 @@ class VectorWriter:
         """
         table = self._table(passages, dense, codes, pieces)
         written(self.folder, lambda: self._append(table))
+        self._added += table.num_rows
         kinds = passages.column("block_type").to_pylist()
         for kind, row_codes, row_pieces in zip(kinds, codes, pieces, strict=True):
             if kind in PROSE and row_codes is not None:
@@ -161,7 +163,7 @@ class VectorWriter:
     def finish(self) -> None:
         """Index, compact and clean up as far as it is worth it. Call once, after the last append."""
         if self._vectors is not None:
-            done = written(self.folder, lambda: index_vectors(self._vectors))
+            done = written(self.folder, lambda: index_vectors(self._vectors, added=self._added))
             if written(self.folder, lambda: tidy(self._vectors)) or done:
                 self._save_counts()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from funes.errors import CorruptMemoryError, FunesError
 from funes.memory.identity import newest_version
 from funes.memory.lance import is_lance_fault, lance_module
-from funes.memory.maintenance import FTS, index_chunks, index_vectors, tidy
+from funes.memory.maintenance import FTS, SMALL_FRAGMENT, index_chunks, index_vectors, tidy
 from funes.memory.remote.faults import RemoteMovedError
 from funes.memory.remote.merge import KEY_COLUMNS, Holdings
 from funes.memory.remote.source import model_of
@@ -192,7 +192,8 @@ class Tables:
 
     def _tidy(self, table: Any, compact: bool, alone: bool) -> None:
         if alone:
-            tidy(table, thoroughly=compact)
+            # Whoever shares the memory reads again what is rewritten.
+            tidy(table, thoroughly=compact, big=SMALL_FRAGMENT)
         elif compact:
             table.optimize.compact_files()
             table.cleanup_old_versions(older_than=UNVERIFIED_AGE, error_if_tagged_old_versions=False)
