@@ -1,7 +1,7 @@
 """The stages of recall, one after the other: each is the product's own pipeline with what comes later turned off.
 
-Nothing is computed here. A stage is a set of options of `funes.search.pipeline.recall`, a weight of one of its modules
-set to nothing, or a list of candidates that stays empty.
+Nothing is computed here. A stage is a set of options of `funes.search.pipeline.recall`, a weight or a step of one of
+its modules set to nothing, or a list of candidates that stays empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funes.memory.reader import MemoryReader
-from funes.search import context, evidence, pipeline, ranking
+from funes.search import evidence, pipeline, ranking
 from funes.search.model import Hit, RecallOptions, RecallResult
 
 if TYPE_CHECKING:
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 Setting = tuple[ModuleType, str, Any]
 
-NO_CONTEXT: tuple[Setting, ...] = (
-    (context, "PROMPT", np.float32(0)),
-    (context, "BEFORE", np.float32(0)),
-    (context, "AROUND", np.float32(0)),
-    (ranking, "WIDENED", 0),
-)
+
+def _by_itself(own: Any, *_: object) -> Any:
+    """What `context.completed` gives where nothing stands around a passage."""
+    return own
+
+
+NO_CONTEXT: tuple[Setting, ...] = ((ranking, "completed", _by_itself), (ranking, "WIDENED", 0))
 NO_EVIDENCE: tuple[Setting, ...] = ((evidence, "WEIGHT", 0.0),)
 
 
@@ -41,7 +42,7 @@ class Stage:
         name: for the table.
         says: what it is, for the conditions.
         options: of the pipeline.
-        without: weights of its modules that are set to nothing.
+        without: weights and steps of its modules that are set to nothing.
         words: whether there are candidates by words.
         dense: whether the question is encoded at all.
         reads: whether the cross-encoder takes part.

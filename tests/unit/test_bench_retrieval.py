@@ -12,6 +12,7 @@ from funes.__main__ import main
 from funes.memory.filters import Filter
 from funes.memory.reader import MemoryReader
 from funes.search import context, evidence, ranking
+from funes.search.context import Surroundings
 from funes.search.model import Hit
 from generate import generate
 from intervals import interval
@@ -79,15 +80,25 @@ def test_questions_of_a_group_are_drawn_together():
 
 
 def test_a_stage_turns_off_what_exists_and_puts_it_back():
-    before = context.PROMPT, ranking.WIDENED, evidence.WEIGHT
+    before = ranking.completed, ranking.WIDENED, evidence.WEIGHT
     for stage in STAGES:
         with _set(stage.without):
             for module, name, value in stage.without:
                 assert getattr(module, name) == value
-    after = context.PROMPT, ranking.WIDENED, evidence.WEIGHT
+    after = ranking.completed, ranking.WIDENED, evidence.WEIGHT
     assert after == before
     with pytest.raises(AttributeError), _set([(evidence, "NO_SUCH_WEIGHT", 0)]):
         pass
+
+
+def test_without_context_a_passage_has_its_own_score_whatever_stands_around_it():
+    own, around = np.array([[0.5, -0.2]], np.float32), [Surroundings(prompt="p", around=("", "n"))]
+    late = next(stage for stage in STAGES if stage.name == "late interaction")
+    with _set(late.without):
+        for matches in ({}, {"p": np.array([0.9, 0.9], np.float32)}):
+            assert ranking.completed(own, around, matches) is own
+    # Where the context counts, it does.
+    assert context.completed(own, around, {"p": np.array([0.9, 0.9], np.float32)}).min() > 0.5
 
 
 def test_the_first_stage_is_the_pipeline_without_a_model(tmp_path):
