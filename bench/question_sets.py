@@ -27,7 +27,7 @@ from measure import ROOT, funes, run
 SHARED = ROOT.parent / "shared" / "eval"
 LOCOMO = SHARED / "locomo10.json"
 TEAM = SHARED / "team-questions.jsonl"
-EVIDENCE = re.compile(r"D\d+:\d+")
+SESSION = re.compile(r"session_\d+")
 ADVERSARIAL = 5
 """LoCoMo's category of questions that have no answer."""
 
@@ -94,9 +94,12 @@ def locomo(work: Path, conversations: int) -> QuestionSet:
     samples = json.loads(LOCOMO.read_text(encoding="utf-8"))[:conversations]
     for sample in samples:
         name = sample["sample_id"]
+        turns = {
+            turn["dia_id"] for key, said in sample["conversation"].items() if SESSION.fullmatch(key) for turn in said
+        }
         home = _indexed(work / "locomo" / name, partial(_lay_out, sample))
         for qa in sample["qa"]:
-            gold = frozenset(f"{name}-{turn}" for turn in qa.get("evidence", []) if EVIDENCE.fullmatch(turn))
+            gold = frozenset(f"{name}-{turn}" for turn in qa.get("evidence", []) if turn in turns)
             if qa["category"] == ADVERSARIAL or not gold:
                 continue
             sessions = frozenset(f"{name}-session_{_dialogue(turn)}" for turn in gold)
@@ -207,7 +210,7 @@ def _lay_out(sample: dict[str, Any], root: Path) -> None:
     """Write one conversation of LoCoMo as Claude Code session files: a session each, a record for each turn."""
     name, conversation = sample["sample_id"], sample["conversation"]
     for key, turns in conversation.items():
-        if not re.fullmatch(r"session_\d+", key):
+        if not SESSION.fullmatch(key):
             continue
         path = root / "projects" / "-home-dev-locomo" / f"{name}-{key}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
