@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
+from funes.commands.curating.decisions import Decision, Decisions, deciding, read_decisions, write_decisions
 from funes.commands.get import get
 from funes.commands.index import IndexOptions, IndexReport, run_index
 from funes.commands.indexing import reading
 from funes.commands.opened import OpenMemory
+from funes.commands.scrub import scrub
+from funes.memory.extents import session_extents
 from funes.memory.schema import CHUNKS
 from funes.paths import funes_home, memory_folder
 from funes.secrets import Redaction, Redactor
+from funes.secrets.markers import same_but_markers
 from funes.traces import codex, identity
+from tests.support.index_process import NoRedactor
 from tests.support.secret_traces import FORMATS, GROWING, line
 
 Index = Callable[[Path], IndexReport]
@@ -43,6 +48,19 @@ def index_as_before(monkeypatch: pytest.MonkeyPatch) -> Index:
         with monkeypatch.context() as patch:
             patch.setattr(reading.TraceReader, "nameable", lambda self, text: text)
             patch.setattr(codex, "_READER", 0)
+            return index(path)
+
+    return run
+
+
+@pytest.fixture
+def index_without_rules(monkeypatch: pytest.MonkeyPatch) -> Index:
+    """Index with rules that find nothing."""
+
+    def run(path: Path) -> IndexReport:
+        with monkeypatch.context() as patch:
+            patch.setattr(reading, "Redactor", NoRedactor)
+            patch.setattr(reading, "ruleset_id", lambda: "old")
             return index(path)
 
     return run
@@ -153,3 +171,104 @@ def test_a_text_is_scanned_once_for_its_name_and_its_storing(tmp_path: Path, mon
     said = {text: count for text, count in scanned.items() if "bread number" in text and "\n" not in text}
     assert len(said) == 3
     assert set(said.values()) == {2}  # once in each of the two traces
+
+
+def names() -> list[tuple[str, str, str, str | None]]:
+    return [(row["turn_uuid"], row["parent_uuid"], row["id"], row["text"]) for row in rows() if row["seq"] >= 0]
+
+
+def index_elsewhere(path: Path, home: Path) -> list[tuple[str, str, str, str | None]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FUNES_HOME", str(home))
+        index(path)
+        return names()
+
+
+@pytest.mark.parametrize("earlier", ["named after the text as recorded", "found nothing"])
+@pytest.mark.parametrize("name", GROWING)
+def test_scrub_gives_turns_the_names_that_a_new_memory_has(
+    name: str, earlier: str, tmp_path: Path, index_as_before: Index, index_without_rules: Index
+) -> None:
+    (tmp_path / "t").mkdir()
+    path = FORMATS[name](tmp_path / "t", SECRET, 2)
+    (index_as_before if "recorded" in earlier else index_without_rules)(path)
+    expected = index_elsewhere(path, tmp_path / "another home")
+    renamed = {turn for turn, *_ in names()} - {turn for turn, *_ in expected}
+    assert renamed
+    dry = scrub(dry=True)
+    report = scrub()
+    assert report.found is ("nothing" in earlier)
+    assert report.renamed == dry.renamed == len(renamed)
+    assert sorted(names(), key=str) == sorted(expected, key=str)
+    again = scrub()
+    assert (again.found, again.renamed) == (False, 0)
+    assert index(FORMATS[name](tmp_path / "t", SECRET, 3)).stored == 1
+    assert len(texts()) == len(texts().keys())
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_scrub_names_turns_by_their_place_when_the_trace_is_gone(
+    name: str, tmp_path: Path, index_as_before: Index
+) -> None:
+    (tmp_path / "t").mkdir()
+    found = []
+    for number, secret in enumerate((SECRET, OTHER)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("FUNES_HOME", str(tmp_path / str(number)))
+            path = FORMATS[name](tmp_path / "t", secret, 2)
+            index_as_before(path)
+            path.unlink()
+            before = texts()
+            assert scrub().renamed > 0
+            assert (scrub().renamed, texts()) == (0, before)
+            found.append(names())
+    assert found[0] == found[1]
+
+
+def test_scrub_leaves_the_names_of_a_new_memory_alone(tmp_path: Path) -> None:
+    for name in GROWING:
+        (tmp_path / name).mkdir()
+        path = FORMATS[name](tmp_path / name, SECRET, 2)
+        index(path)
+        path.unlink()
+    before = rows()
+    report = scrub()
+    assert (report.found, report.renamed) == (False, 0)
+    assert rows() == before
+
+
+def test_a_decision_survives_that_turns_are_renamed(tmp_path: Path, index_as_before: Index) -> None:
+    index_as_before(FORMATS["hermes_database"](tmp_path, SECRET, 1))
+    session = rows()[0]["session_id"]
+    with deciding():
+        extent = session_extents(memory_folder(), [session])[session]
+        decided = Decisions("acme/shop", "acme/shop", {session: Decision("include", extent.blocks, extent.digest)})
+        write_decisions(decided, {})
+    assert scrub().renamed
+    now = session_extents(memory_folder(), [session])[session]
+    assert now.digest != extent.digest
+    assert read_decisions("acme/shop").sessions[session] == Decision("include", now.blocks, now.digest)
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_scrub_knows_turns_by_what_they_say_when_rules_find_more(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fewer(Redactor):
+        """Finds one of two passwords."""
+
+        def redact(self, text: str) -> Redaction:
+            found = text.replace(SECRET, "[REDACTED:old]")
+            return Redaction(found, Counter(old=text.count(SECRET)))
+
+    (tmp_path / "t").mkdir()
+    path = FORMATS[name](tmp_path / "t", f"{SECRET}\nMAIL_PASSWORD={OTHER}", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "Redactor", Fewer)
+        index(path)
+    assert any(not identity.is_plain(turn) for turn in turns())
+    expected = index_elsewhere(path, tmp_path / "another home")
+    assert {turn for turn, *_ in names()} != {turn for turn, *_ in expected}
+    assert scrub().renamed
+    now, new = (sorted(same_but_markers(str(row)) for row in found) for found in (names(), expected))
+    assert now == new

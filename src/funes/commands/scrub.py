@@ -14,6 +14,7 @@ from funes.commands.stored import change_counts, change_decisions, drop_working_
 from funes.errors import NoMemoryError
 from funes.memory.identity import newest_version, unfinished_rewrite
 from funes.paths import memory_folder
+from funes.secrets.markers import has_markers
 
 if TYPE_CHECKING:
     from funes.commands.indexing.report import Progress
@@ -37,6 +38,7 @@ class ScrubReport:
         names: folders, repositories, branches and tools in whose names credentials were replaced.
         counts: findings by rule.
         sessions: sessions concerned.
+        renamed: turns that got another id, since theirs may have been made of a credential.
         restamped: rows that were clean and only got the id of the current rules.
         ruleset: that id.
         embedded: new passages that got their vector.
@@ -53,6 +55,7 @@ class ScrubReport:
     names: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     sessions: set[str] = field(default_factory=set)
+    renamed: int = 0
     restamped: int = 0
     ruleset: str = ""
     embedded: int = 0
@@ -116,6 +119,7 @@ def scrub(
 
 def _change(redactor: Redactor, report: ScrubReport, stale: bool, told: Told | None) -> list[str]:
     """Change the tables and what knows of them; returns the ids of the new passages."""
+    from funes.memory.extents import session_extents
     from funes.memory.reader import MemoryReader
     from funes.memory.rewriting import MemoryRewriter
 
@@ -124,11 +128,12 @@ def _change(redactor: Redactor, report: ScrubReport, stale: bool, told: Told | N
     with MemoryRewriter(folder, doing="scrubbing") as rewriter:
         plan = _plan(rewriter.scan, redactor, report, stale, told)
         forget_places(plan.changes)
+        before = session_extents(folder, {session for session, _ in plan.renamed})
         rewriter.replace(plan.rows, plan.restamped, report.ruleset)
-        report.notes += change_decisions(MemoryReader.open())
+        report.notes += change_decisions(MemoryReader.open(), before=before)
         change_counts(plan.changes)
         rewriter.finish()
-        if report.found:
+        if report.found or report.renamed:
             report.notes += drop_working_copies()
     report.done = True
     return plan.fresh
@@ -140,6 +145,7 @@ def _plan(scan: Scan, redactor: Redactor, report: ScrubReport, stale: bool, told
     current = {report.ruleset}
     scope = [block for block in blocks if not stale or block.rulesets != current]
     changes: list[Change] = []
+    marked: list[StoredBlock] = []
     for number, (block, text) in enumerate(with_texts(scan, scope)):
         if told is not None:
             told(number, len(scope))
@@ -151,12 +157,16 @@ def _plan(scan: Scan, redactor: Redactor, report: ScrubReport, stale: bool, told
             report.sessions |= {place.session for place in block.places}
             report.dropped += redaction.text is None
             report.redacted += redaction.text is not None
+        elif has_markers(text):
+            marked.append(block)
     plan = Plan()
-    plan_blocks(plan, scan, blocks, changes, report.ruleset)
     stamps = _Stamps(report.ruleset, redactor)
     for block in scope:
         if stamps.apply(block):
             plan.restamped.update(block.addresses)
+    plan_blocks(plan, scan, blocks, changes, marked, report.ruleset)
+    report.renamed = len(plan.renamed)
+    report.sessions |= {session for session, _ in plan.renamed}
     restamp = not redactor.missing_engine
     report.titles, found = plan_titles(plan, scan, redactor, report.ruleset, stale=stale, restamp=restamp)
     report.counts += found

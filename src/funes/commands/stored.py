@@ -6,7 +6,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from funes.commands.curating.decisions import FOLDER, deciding, parse_decisions, write_decisions
@@ -15,6 +15,7 @@ from funes.commands.indexing.reading import LEFT_OUT
 from funes.commands.indexing.state import UNKNOWN, IndexState
 from funes.commands.publishing import ledger
 from funes.errors import FunesError, LockedError
+from funes.memory.extents import SessionExtent, session_extents
 from funes.memory.identity import newest_version, read_identity
 from funes.memory.lock import WriterLock
 from funes.paths import funes_home, memory_folder, state_file
@@ -119,12 +120,15 @@ def _known(state: IndexState) -> bool:
     return state.belongs_to(read_identity(folder), newest_version(folder))
 
 
-def change_decisions(reader: MemoryReader, forgotten: Collection[str] = ()) -> list[str]:
+def change_decisions(
+    reader: MemoryReader, forgotten: Collection[str] = (), before: Mapping[str, SessionExtent] | None = None
+) -> list[str]:
     """Write the decisions of `funes curate` anew: they name sessions by their titles or first prompts.
 
     Args:
         reader: the memory as it is now.
         forgotten: sessions whose decisions go.
+        before: how far sessions reached whose turns were renamed since; decisions about just that stay in force.
 
     Returns:
         A sentence for each file that cannot be understood and was left alone.
@@ -134,6 +138,7 @@ def change_decisions(reader: MemoryReader, forgotten: Collection[str] = ()) -> l
     if not paths:
         return notes
     abouts = {session.id: about(session) for session in reader.sessions()}
+    now = session_extents(memory_folder(), list(before or ()))
     with deciding():
         for path in paths:
             try:
@@ -143,5 +148,11 @@ def change_decisions(reader: MemoryReader, forgotten: Collection[str] = ()) -> l
                 continue
             for session in forgotten:
                 decisions.sessions.pop(session, None)
+            for session, extent in (before or {}).items():
+                decision = decisions.sessions.get(session)
+                if decision is not None and decision.digest == extent.digest and session in now:
+                    decisions.sessions[session] = replace(
+                        decision, blocks=now[session].blocks, digest=now[session].digest
+                    )
             write_decisions(decisions, abouts)
     return notes

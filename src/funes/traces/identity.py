@@ -17,6 +17,9 @@ from funes.traces.model import Turn, unchanged
 REDACTED = "r-"
 """What the digest in a name begins with when credentials were taken out of the text that it is made of."""
 
+CHAINED = frozenset(("codex",))
+"""Harnesses in which a name may be made of all that was said before in the session, too."""
+
 _MADE = re.compile(rf"(?:queued-)?(?P<redacted>{REDACTED})?[0-9a-f]{{24}}(?:-output(?:-complete)?)?")
 
 
@@ -85,6 +88,11 @@ def digest(*parts: str) -> bytes:
     """Hash a sequence of strings."""
     joined = "\x1e".join(parts).encode("utf-8", "replace")
     return hashlib.blake2b(joined, digest_size=12).digest()
+
+
+def place_name(session_id: str, seq: int) -> str:
+    """Name a turn by its place alone, when nothing tells any more what its name should be made of."""
+    return REDACTED + digest("place", session_id, str(seq)).hex()
 
 
 def is_made(uuid: str) -> bool:

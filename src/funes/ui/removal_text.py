@@ -39,6 +39,10 @@ def scrub_text(report: ScrubReport) -> str:
         lines.append(f"found: {counts(dict(report.counts.most_common()))}")
     else:
         lines[0] += ": nothing found"
+    if report.renamed:
+        lines.append(
+            f"{_number(report.renamed, 'turn')} {would}given another id: the former one could be made of a credential"
+        )
     if report.restamped:
         lines.append(f"{_number(report.restamped, 'row')} {would}marked as scanned with {report.ruleset}")
     if report.embedded or report.waiting:
@@ -46,7 +50,7 @@ def scrub_text(report: ScrubReport) -> str:
     if report.completed:
         lines.append("an earlier run that was killed is complete now")
     lines += [f"note: {note}" for note in report.notes]
-    if report.found:
+    if report.found or report.renamed:
         lines.append(PUBLISHED)
         if not report.done:
             lines.append("nothing was changed; leave out --dry-run to do it")
@@ -64,6 +68,7 @@ def scrub_json(report: ScrubReport) -> dict[str, Any]:
         "names": report.names,
         "counts": dict(report.counts.most_common()),
         "sessions": sorted(report.sessions),
+        "renamed": report.renamed,
         "restamped": report.restamped,
         "ruleset": report.ruleset,
         "embedded": report.embedded,

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 Scan = Callable[[Sequence[str], str | None], "pa.Table"]
 """Reads columns of the rows that meet a condition, with their addresses."""
 
-COLUMNS = ("id", "session_id", "turn_uuid", "seq", "block_type", "block_idx", "split_idx", "offset", "ruleset")
+COLUMNS = (
+    "id",
+    "session_id",
+    "turn_uuid",
+    "seq",
+    "block_type",
+    "block_idx",
+    "split_idx",
+    "offset",
+    "ruleset",
+    "harness",
+)
 TEXT_COLUMNS = ("id", "text", "split_idx", "offset")
 IDS_AT_ONCE = 2000
 GROUPS_AT_ONCE = 500
@@ -35,6 +46,8 @@ class Place:
         turn: uuid of the turn.
         block_idx: position of the block in it.
         block_type: its type.
+        seq: position of the turn in the session.
+        harness: the session's.
         ids: passage id of each split, by position.
         addresses: address of each split's row, by position.
         owned: positions of the splits whose text is in this session's rows.
@@ -44,6 +57,8 @@ class Place:
     turn: str
     block_idx: int
     block_type: str
+    seq: int
+    harness: str
     ids: dict[int, str] = field(default_factory=dict)
     addresses: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
@@ -81,13 +96,13 @@ def stored_blocks(scan: Scan) -> list[StoredBlock]:
     places: dict[PlaceKey, Place] = {}
     rulesets: dict[PlaceKey, set[str]] = {}
     columns = [rows.column(name).to_pylist() for name in (*COLUMNS, ADDRESS)]
-    for identifier, session, turn, _, kind, block_idx, split_idx, offset, ruleset, address in zip(
+    for identifier, session, turn, seq, kind, block_idx, split_idx, offset, ruleset, harness, address in zip(
         *columns, strict=True
     ):
         key = (session, turn, block_idx)
         place = places.get(key)
         if place is None:
-            place = places[key] = Place(session, turn, block_idx, kind)
+            place = places[key] = Place(session, turn, block_idx, kind, seq, harness)
             rulesets[key] = set()
         place.ids[split_idx] = identifier
         place.addresses[split_idx] = address

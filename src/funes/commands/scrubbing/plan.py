@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from funes.chunking import Chunk, passage_id_at, split_id, split_text, unanchored
 from funes.commands.scrubbing.blocks import Place, Scan, StoredBlock, with_texts
-from funes.commands.scrubbing.ids import TurnKey, ids_in_traces
+from funes.commands.scrubbing.ids import Told, TurnKey, names_in_traces
+from funes.commands.scrubbing.turns import by_text, find_suspects, new_names, plan_turns
 from funes.commands.stored import TraceChange
 from funes.memory.rewriting import ADDRESS
 from funes.memory.schema import CHUNK_COLUMNS, REFERENCE, SESSION_TYPE, header_row, quoted, quoted_list, table_to_chunks
-from funes.secrets.markers import same_but_markers
+from funes.secrets.markers import has_markers, same_but_markers
+from funes.traces.identity import CHAINED
 
 if TYPE_CHECKING:
     from funes.secrets import Redactor
@@ -30,6 +32,7 @@ class Plan:
         restamped: addresses of rows of which only the id of the secret rules changes.
         fresh: ids of the new passages.
         changes: what changes of each trace's counts, by source path.
+        renamed: turns that get another name, by session and former name.
         removed_copies: blocks that went because their redacted text was stored beside them already.
     """
 
@@ -37,6 +40,7 @@ class Plan:
     restamped: set[int] = field(default_factory=set)
     fresh: list[str] = field(default_factory=list)
     changes: defaultdict[str, TraceChange] = field(default_factory=lambda: defaultdict(TraceChange))
+    renamed: dict[TurnKey, str] = field(default_factory=dict)
     removed_copies: int = 0
 
 
@@ -47,7 +51,7 @@ class Change:
     Attributes:
         block: the block.
         text: its redacted text, None for a block that goes.
-        counts: findings by rule.
+        counts: findings by rule, none for a block that only gets another id.
     """
 
     block: StoredBlock
@@ -55,21 +59,71 @@ class Change:
     counts: Counter[str]
 
 
-def plan_blocks(plan: Plan, scan: Scan, blocks: list[StoredBlock], changes: list[Change], ruleset: str) -> None:
-    """Plan what takes the place of the rows of blocks.
+def plan_blocks(
+    plan: Plan,
+    scan: Scan,
+    blocks: list[StoredBlock],
+    changes: list[Change],
+    marked: list[StoredBlock],
+    ruleset: str,
+) -> None:
+    """Plan what takes the place of the rows of blocks, and of the names of turns that may be made of a credential.
 
     Args:
         plan: is added to.
         scan: reads the table.
         blocks: all blocks.
-        changes: those that change, and how.
+        changes: those in which credentials were found, and what becomes of them.
+        marked: clean blocks from which some were taken out earlier.
         ruleset: id of the secret rules that the new text was scanned with.
     """
-    if not changes:
+    suspects = find_suspects(blocks, [change.block for change in changes], marked)
+    if not changes and not suspects.seqs:
         return
-    templates = _rows(scan, [change.block for change in changes])
-    known = _known_ids(scan, blocks, changes, templates)
-    new_ids = [known.get(id(change)) or _by_place(change, templates) for change in changes if change.text is not None]
+    changing = {id(change.block) for change in changes}
+    others = list(with_texts(scan, [block for block in suspects.blocks if id(block) not in changing]))
+    templates = _rows(scan, [*(change.block for change in changes), *(block for block, _ in others)])
+    sources = sorted({row.source_path for row in templates.values()})
+    turns = {key for change in changes for key in _turns(change.block)} | suspects.seqs.keys()
+    redacted = [(change.block, change.text) for change in changes if change.text is not None]
+    told = names_in_traces(sources, turns, by_text(suspects, [*redacted, *others]))
+    plan.renamed = new_names(suspects, told)
+    changes = [*changes, *_with_other_ids(others, told, plan.renamed)]
+    if changes:
+        _plan_rows(plan, scan, blocks, changes, told, templates, ruleset)
+    plan_turns(plan, scan, plan.renamed, ruleset)
+
+
+def _with_other_ids(
+    blocks: Iterable[tuple[StoredBlock, str]], told: Told, renamed: Mapping[TurnKey, str]
+) -> Iterator[Change]:
+    """Blocks of renamed turns whose ids are made of the same text as the names were."""
+    for block, text in blocks:
+        places = [place for place in block.places if (place.session, place.turn) in renamed]
+        key = same_but_markers(text)
+        ids = {told.ids.get((place.session, place.turn, place.block_type, key), "") for place in places} - {""}
+        if ids:
+            if block.ids[min(block.ids)] not in ids:
+                yield Change(block, text, Counter())
+        elif places and (has_markers(text) or places[0].harness in CHAINED):
+            yield Change(block, text, Counter())
+
+
+def _plan_rows(
+    plan: Plan,
+    scan: Scan,
+    blocks: list[StoredBlock],
+    changes: list[Change],
+    told: Told,
+    templates: Mapping[int, Chunk],
+    ruleset: str,
+) -> None:
+    known = _known_ids(scan, blocks, changes, told)
+    new_ids = [
+        known.get(id(change)) or _by_place(change, templates, plan.renamed)
+        for change in changes
+        if change.text is not None
+    ]
     holders = _holders(new_ids, blocks)
     given = iter(new_ids)
     for change in changes:
@@ -162,13 +216,10 @@ def _rows(scan: Scan, blocks: Iterable[StoredBlock]) -> dict[int, Chunk]:
     return found
 
 
-def _known_ids(
-    scan: Scan, blocks: list[StoredBlock], changes: list[Change], templates: Mapping[int, Chunk]
-) -> dict[int, str]:
+def _known_ids(scan: Scan, blocks: list[StoredBlock], changes: list[Change], of_traces: Told) -> dict[int, str]:
     """Ids of changed blocks that their trace tells, or a block of the same turn that has the redacted text already."""
     turns = {(place.session, place.turn) for change in changes for place in change.block.places}
-    sources = sorted({row.source_path for row in templates.values()})
-    told = dict(ids_in_traces(sources, turns))
+    told = dict(of_traces.ids)
     changing = {id(change.block) for change in changes}
     beside = [block for block in blocks if id(block) not in changing and _turns(block) & turns]
     for block, text in with_texts(scan, beside):
@@ -188,11 +239,12 @@ def _turns(block: StoredBlock) -> set[TurnKey]:
     return {(place.session, place.turn) for place in block.places}
 
 
-def _by_place(change: Change, templates: Mapping[int, Chunk]) -> str:
+def _by_place(change: Change, templates: Mapping[int, Chunk], renamed: Mapping[TurnKey, str]) -> str:
     """Id of a block whose trace is gone."""
     place = change.block.places[0]
     harness = templates[min(place.addresses.values())].harness
-    anchor = unanchored(place.session, place.turn, place.block_idx)
+    turn = renamed.get((place.session, place.turn), place.turn)
+    anchor = unanchored(place.session, turn, place.block_idx)
     return passage_id_at(harness, anchor, place.block_type, change.text or "")
 
 
