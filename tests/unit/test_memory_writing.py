@@ -216,6 +216,17 @@ def test_fragments_of_one_size_are_merged(tmp_path: Path, monkeypatch: pytest.Mo
     assert rows == [[20], [20] * 2, [20] * 3, [80], [80, 20], [80, 20, 20]]
 
 
+def test_small_appends_do_not_rewrite_what_is_bigger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "SMALL_FRAGMENT", 20)
+    monkeypatch.setattr(maintenance, "MANY_MEDIUM", 4)
+    for batch, size in enumerate([50, *[1] * 10]):
+        with MemoryWriter(tmp_path) as writer:
+            writer.append([make_chunk(f"text {batch} {row}", id=f"{batch}-{row}") for row in range(size)])
+            writer.finish()
+    rows = [fragment.count_rows() for fragment in lance.dataset(str(tmp_path / CHUNKS)).get_fragments()]
+    assert rows == [50, *[1] * 10]
+
+
 def test_old_versions_go_when_there_are_many(tmp_path: Path) -> None:
     for number in range(40):
         with MemoryWriter(tmp_path) as writer:

@@ -114,10 +114,10 @@ def tidy(dataset: Any, *, thoroughly: bool = False, big: int = BIG_FRAGMENT) -> 
         Whether anything was done.
     """
     done = False
-    for bound, many in ((SMALL_FRAGMENT, MANY_SMALL), (big, MANY_MEDIUM)):
-        below = [fragment for fragment in dataset.get_fragments() if fragment.count_rows() < bound]
-        if len(below) >= (2 if thoroughly and bound == SMALL_FRAGMENT else many):
-            dataset.optimize.compact_files(target_rows_per_fragment=bound)
+    for low, high, many in ((0, SMALL_FRAGMENT, MANY_SMALL), (SMALL_FRAGMENT, big, MANY_MEDIUM)):
+        alike = [fragment for fragment in dataset.get_fragments() if low <= fragment.count_rows() < high]
+        if len(alike) >= (2 if thoroughly and low == 0 else many):
+            dataset.optimize.compact_files(target_rows_per_fragment=high)
             done = True
     if thoroughly or done or len(dataset.versions()) > MANY_VERSIONS:
         remove_old_versions(dataset)
