@@ -21,7 +21,7 @@ def test_the_first_push_makes_a_private_repository(hub, machines, run):
     assert (code, err) == (0, "")
     assert out.splitlines()[0].startswith(f"{REPO}: 2 passages of 1 session published, 2 with vectors, ")
     assert "created: a private dataset repository" in out
-    assert "not published: 1 passages that have no vector yet" in out
+    assert "not published: 1 passage that has no vector yet" in out
     assert hub.store.meta("dataset", REPO)["private"] is True
     present = files(hub)
     assert {"README.md", "memory.json", "piece-counts.npy"} <= set(present)
@@ -179,7 +179,7 @@ def test_a_credential_stays_here_and_all_of_it_is_code_2(hub, machines, run):
     assert json.loads(out)["sharing"][0]["held"] == 1
     code, out, _ = run("status", REPO)
     assert "would be held back: 1 block with credentials: github-token 1" in out
-    assert "not published: 0 passages" in out
+    assert "not published: 0 passages\n" in out
 
 
 def test_chosen_sessions_and_passages_without_vectors(hub, machines, run):
@@ -291,8 +291,8 @@ def test_status_tells_what_a_first_push_would_do(hub, machines, run):
     machines[0].remember("b", ["waits"], vectors=False)
     code, out, err = run("status", REPO)
     assert (code, err) == (0, "")
-    assert f"not published: 1 passages; `funes push {REPO}` publishes them" in out
-    assert "not published: 1 passages that have no vector yet" in out
+    assert f"not published: 1 passage; `funes push {REPO}` publishes it" in out
+    assert "not published: 1 passage that has no vector yet" in out
     assert "would be held back: 1 block with credentials" in out
     assert f"There is no dataset {REPO}" in out
     assert not (machines[0].home / "sharing").exists() or list((machines[0].home / "sharing").iterdir()) == []
@@ -328,5 +328,5 @@ def test_long_blocks_can_be_read_whole_at_the_other_end(hub, machines, run):
 
 def test_a_memory_that_is_only_looked_at_leaves_nothing_behind(hub, machines, run):
     machines[0].remember("a", ["words"])
-    assert "not published: 1 passages" in run("status", REPO)[1]
+    assert "not published: 1 passage; " in run("status", REPO)[1]
     assert not (machines[0].home / "sharing").exists()

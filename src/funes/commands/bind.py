@@ -59,12 +59,12 @@ def bind(
     """
     from funes.agents.detect import agents_here
     from funes.commands.add import bound_memory, is_added
+    from funes.memory.uri import LOCAL
 
     agents = [agent for agent in agents_here() if is_added(agent)]
     if not agents:
-        raise FunesError(
-            f"funes is added to no agent on this machine; `funes add AGENT {memory}` adds it to one, bound to {memory}."
-        )
+        add, bound = ("", "") if memory == LOCAL else (f" {memory}", f", bound to {memory}")
+        raise FunesError(f"funes is added to no agent on this machine; `funes add AGENT{add}` adds it to one{bound}.")
     for agent in agents:
         agent.check()
     target = bound_memory(memory)

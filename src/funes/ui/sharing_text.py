@@ -33,8 +33,7 @@ def push_text(report: PushReport) -> str:
     lines += [f"held back: {line}" for line in held_lines(report.held)]
     if report.waiting:
         lines.append(
-            f"not published: {report.waiting:,} passages that have no vector yet; `funes index` makes vectors, "
-            "--words publishes without"
+            f"not published: {_without_vector(report.waiting)}; `funes index` makes vectors, --words publishes without"
         )
     if report.ignored:
         lines.append(
@@ -126,11 +125,16 @@ def standing_lines(standing: Standing) -> list[tuple[str, str]]:
         if standing.held:
             lines += [("held back", line) for line in held_lines(standing.held_back, standing.held)]
         return lines
-    lines.append(("not published", f"{standing.pending:,} passages; `funes push {name}` publishes them"))
+    more = f"; `funes push {name}` publishes {'it' if standing.pending == 1 else 'them'}" if standing.pending else ""
+    lines.append(("not published", f"{standing.pending:,} {_plural(standing.pending, 'passage')}{more}"))
     if standing.waiting:
-        lines.append(("not published", f"{standing.waiting:,} passages that have no vector yet"))
+        lines.append(("not published", _without_vector(standing.waiting)))
     lines += [("would be held back", line) for line in held_lines(standing.would_hold_back)]
     return lines
+
+
+def _without_vector(count: int) -> str:
+    return f"{count:,} {_plural(count, 'passage')} that {'has' if count == 1 else 'have'} no vector yet"
 
 
 def _first(report: PushReport) -> str:
