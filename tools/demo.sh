@@ -24,12 +24,12 @@ run() {
 run models pull || echo "Going on without the model: recall by words alone."
 run index examples/sessions --yes
 run recall "did an index help the slow chart?" -k 1
-run recall "why did we move away from MQTT?" -k 2
+run recall "why was MQTT thrown out?" -k 2
 run recall "what did we decide about the transport in late September 2026?" -k 1
 run recall "how do members want times and heights shown" -k 1 --until 2026-09-30
 
 # The first hit names the command that shows its turn whole.
-hit=$(funes recall "why did we move away from MQTT?" -k 1 --format agent 2>/dev/null)
+hit=$(funes recall "why was MQTT thrown out?" -k 1 --format agent 2>/dev/null)
 read -r _ _ session turn _ <<<"$(grep -m 1 -- '→ get' <<<"$hit")"
 run get "$session" "$turn" --window 1
 

@@ -113,6 +113,7 @@ def test_problems_past_the_limit_are_counted():
 def test_counts_past_the_limit_are_added_up():
     assert counts({"a": 1000, "": 2}) == "a 1,000, - 2"
     assert counts({str(n): n for n in range(5)}, 3) == "0 0, 1 1, 2 2, 2 other kinds 7"
+    assert counts({str(n): n for n in range(4)}, 3) == "0 0, 1 1, 2 2, 3 3"
 
 
 def test_status_names_another_model():

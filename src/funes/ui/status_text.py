@@ -99,7 +99,8 @@ def status_json(report: StatusReport) -> dict[str, Any]:
 
 
 def counts(numbers: Mapping[str, int], limit: int = COUNTS_SHOWN) -> str:
-    """`name 1,234, other 5`, the first `limit` of them and the sum of the rest."""
+    """`name 1,234, other 5`, the first `limit` of them and the sum of the rest; a single one more is shown, too."""
+    limit += len(numbers) == limit + 1
     parts = [f"{name or '-'} {number:,}" for name, number in list(numbers.items())[:limit]]
     if rest := list(numbers.values())[limit:]:
         parts.append(f"{len(rest)} other kinds {sum(rest):,}")
