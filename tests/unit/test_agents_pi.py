@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 
 import pytest
 
+from funes.agents import assets
 from funes.agents.install import add_agent, remove_agent
 from funes.agents.pi import Pi
 from funes.errors import FunesError
@@ -98,6 +100,7 @@ def test_the_folder_can_be_elsewhere(home):
 
 
 def test_a_folder_that_cannot_be_written(home):
+    files(assets)  # imports what an ordinary user may not be allowed to read
     with without_rights() as folder:
         (folder / "agent").mkdir()
         (folder / "agent").chmod(0o500)
