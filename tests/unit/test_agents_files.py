@@ -93,7 +93,7 @@ def test_a_record_gives_the_bytes_back(tmp_path_factory, before, after, middle):
     record = FileRecord.from_json(FileRecord.compare(path, before, after).to_json())
     path.write_bytes(after)
     assert record.intact()
-    record.put_back(after)
+    files.put_back(path, record.original(after))
     assert files.read(path) == before
 
 
@@ -101,7 +101,8 @@ def test_a_record_gives_the_mode_back(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"after")
     path.chmod(0o600)
-    FileRecord.from_json(FileRecord.compare(path, b"before", b"after", 0o644).to_json()).put_back(b"after")
+    record = FileRecord.from_json(FileRecord.compare(path, b"before", b"after", 0o644).to_json())
+    files.put_back(path, record.original(b"after"))
     assert path.read_bytes() == b"before"
     assert path.stat().st_mode & 0o777 == 0o644
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from funes.agents import files, json_text, programs
 from funes.agents.assets import copy_assets, hooks_json, same_assets
+from funes.agents.journal import note_known
 from funes.agents.json_text import Key
 from funes.agents.model import SERVER, Binding, Watch, base_around, base_in, foreign_server, is_own_server
 from funes.errors import FunesError
@@ -139,6 +140,7 @@ class Claude:
         servers = _map(_object(self.config), "mcpServers")
         known: dict[str, Any] = {"absent": absent, "data": self.data.parent.is_dir()}
         backups = set(_names(self.backups))
+        note_known(known | {"had": sorted(backups)})
         if SERVER in servers:
             known["server"] = servers[SERVER]
             self._demand("mcp", "remove", SERVER, "-s", "user")
@@ -167,7 +169,10 @@ class Claude:
         self._check_json()
         present = {path for path, _ in self._own()}
         others = set(_names(self.backups)) - set(known.get("backups", ()))
+        if "had" in known:
+            others = set(known["had"])  # `add` was killed
         unused = files.digest(files.read(self.config) or b"") == known.get("config")
+        unused = unused or os.fspath(self.config) in known.get("untouched", ())
         if self.program() is not None:
             # Claude's own commands first; what they cannot do is done below.
             if self.plugins in present:

@@ -13,6 +13,7 @@ from typing import Any
 
 from funes.agents import codex_config, files, programs
 from funes.agents.assets import copy_assets, hooks_json, same_assets
+from funes.agents.journal import noting_command
 from funes.agents.model import SERVER, Binding, Watch, base_around, base_in, foreign_server, is_own_server
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
@@ -134,7 +135,8 @@ class Codex:
 
         program = self.program()
         assert program is not None
-        trust_hooks(program, f"{PLUGIN}:", len(HOOK_SECONDS))
+        with noting_command():
+            trust_hooks(program, f"{PLUGIN}:", len(HOOK_SECONDS))
         return known, ["The hooks are trusted, as you asked: Codex runs them without its own question."]
 
     def advice(self) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from funes.agents.journal import Original, note_writing
 from funes.agents.model import Watch
 from funes.errors import FunesError
 from funes.paths import shown
@@ -92,6 +93,7 @@ def write(path: Path, data: bytes, mode: int | None = None) -> None:
             with suppress(FileNotFoundError, PermissionError):
                 owner = target.stat()
                 os.chown(temporary, owner.st_uid, owner.st_gid)
+            note_writing(path, data)
             os.replace(temporary, target)
         except BaseException:
             with suppress(OSError):
@@ -107,6 +109,7 @@ def delete(path: Path) -> None:
     Raises:
         FunesError: when it cannot be deleted.
     """
+    note_writing(path, None)
     try:
         path.unlink(missing_ok=True)
     except NotADirectoryError:
@@ -144,6 +147,21 @@ def delete_empty(folders: Iterable[Path]) -> list[Path]:
             continue  # not empty, or not there: both are fine
         gone.append(folder)
     return gone
+
+
+def put_back(path: Path, original: Original) -> None:
+    """Give a file its original content.
+
+    Raises:
+        FunesError: when it cannot be written.
+    """
+    if original.data is None:
+        delete(path)
+        return
+    write(path, original.data, original.mode or None)
+    if original.mode:
+        with suppress(OSError):  # somebody else's file, which was writable all the same
+            path.chmod(original.mode)
 
 
 @dataclass(slots=True)
@@ -235,23 +253,16 @@ class FileRecord:
         data = read(self.path)
         return data is not None and digest(data) == self.after
 
-    def put_back(self, data: bytes) -> None:
-        """Restore the content from before.
+    def original(self, data: bytes) -> Original:
+        """The file from before.
 
         Args:
             data: the content that `add` left.
-
-        Raises:
-            FunesError: when the file cannot be written.
         """
         if self.before is None:
-            delete(self.path)
-            return
+            return Original(None)
         start, stop, earlier = self.before
-        write(self.path, data[:start] + earlier + data[stop:], self.mode or None)
-        if self.mode:
-            with suppress(OSError):  # somebody else's file, which was writable all the same
-                self.path.chmod(self.mode)
+        return Original(data[:start] + earlier + data[stop:], self.mode)
 
     def to_json(self) -> dict[str, Any]:
         """The record for the receipt."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from funes.agents import files, hermes_approvals, programs, yaml_text
+from funes.agents.journal import note_known
 from funes.agents.model import SERVER, Binding, Watch, base_in, foreign_server, is_own_server
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
@@ -70,7 +71,7 @@ class Hermes:
 
     def watch(self) -> Watch:
         """See the protocol."""
-        return Watch(files=(self.config, self.approvals))
+        return Watch(files=(self.config, self.approvals, hermes_approvals.lock_of(self.approvals)))
 
     def named_base(self) -> Path | None:
         """See the protocol."""
@@ -107,6 +108,7 @@ class Hermes:
         text, settings = yaml_text.load(self.config)
         unapproved = hermes_approvals.missing(hermes_approvals.load(self.approvals))
         known: dict[str, Any] = {"absent": _missing(settings), "approvals": unapproved, "pieces": []}
+        note_known(known)
         earlier = _map(settings, "mcp_servers").get(SERVER)
         line = binding.hook_line(self.name)
         try:

@@ -9,6 +9,7 @@ from typing import Any
 
 from funes.agents import files, json_text
 from funes.agents.assets import json_bytes
+from funes.agents.journal import note_writing
 from funes.errors import FunesError
 from funes.paths import shown
 
@@ -81,13 +82,20 @@ def remove(path: Path, absent: Sequence[Sequence[str]]) -> None:
         json_text.strip(path, [(LIST, number) for number in numbers], absent)
 
 
+def lock_of(path: Path) -> Path:
+    """The file whose lock Hermes holds while it changes a list."""
+    return path.with_name(f"{path.name}.lock")
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold Hermes's lock on its list; the file for it goes again if it was not there."""
     import fcntl
 
-    lock = path.with_name(f"{path.name}.lock")
+    lock = lock_of(path)
     made = not lock.exists()
+    if made:
+        note_writing(lock, b"")
     try:
         with open(lock, "a", encoding="utf-8") as stream:
             fcntl.flock(stream.fileno(), fcntl.LOCK_EX)

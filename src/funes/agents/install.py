@@ -1,7 +1,8 @@
 """Adding funes to an agent and removing it: whole or not at all, and every file put back as it was.
 
 `add` writes a receipt: for each file the hash of what it left there and the stretch to put back. A file that still has
-that hash is restored byte by byte; from one that has changed since, the agent's module takes funes's parts out.
+that hash is restored byte by byte; from one that has changed since, the agent's module takes funes's parts out. While
+either is at work a journal says the same, so that the next one completes what a killed one began.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from funes import __version__
 from funes.agents import files
 from funes.agents.files import FileRecord, Snapshot
+from funes.agents.journal import Journal, Original, journal_file, sweep
 from funes.agents.model import Agent, Binding, Change, Outcome, Watch
 from funes.errors import FunesError
 from funes.paths import shown
@@ -64,22 +66,30 @@ def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trus
     agent.check()
     outcome = Outcome(agent.name, _title(agent))
     if not trust and _receipt_file(agent).is_file() and agent.registered(binding, server):
+        files.delete(_journal_file(agent))  # of a run that was killed when all was done
         outcome.done = False
         return outcome
+    _complete(agent)
     bases = _bases(agent)
     start = Snapshot.take(_watch(agent, bases))
     known_before = _receipt_file(agent).is_file()
     made = [folder for folder in (agent.base / "agents", agent.base) if not folder.exists()]
+    journal = _journal(agent, bases, start)
     try:
-        _take_out_of(agent, bases)
-        before = Snapshot.take(agent.watch())
-        known, notes = agent.register(binding, server, trust=trust)
-        after = Snapshot.take(agent.watch())
-        _write_receipt(agent, Receipt.compare(before, after, known))
+        journal.save()
+        with journal.active():
+            _take_out_of(agent, bases)
+            before = Snapshot.take(agent.watch())
+            _note(journal, before)
+            known, notes = agent.register(binding, server, trust=trust)
+            after = Snapshot.take(agent.watch())
+            _write_receipt(agent, Receipt.compare(before, after, known))
     except BaseException:
         start.restore()
+        journal.discard()
         files.delete_empty(made)
         raise
+    journal.discard()
     outcome.changes = _changes(agent, start, after)
     outcome.notes = notes if known_before else [*notes, *agent.advice()]
     return outcome
@@ -93,20 +103,87 @@ def remove_agent(agent: Agent) -> Outcome:
     """
     outcome = Outcome(agent.name, agent.title)
     bases = _bases(agent)
-    if not any(_receipt_file(agent, base).is_file() for base in bases) and not agent.parts() and not agent.has_server():
+    known = any(file.is_file() for base in bases for file in (_receipt_file(agent, base), _journal_file(agent)))
+    if not known and not agent.parts() and not agent.has_server():
+        _sweep(agent)
         outcome.done = False
         outcome.notes = _kept(agent)
         return outcome
     watch = _watch(agent, bases)
     start = Snapshot.take(watch)
-    try:
-        _take_out_of(agent, bases, always=True)
-    except BaseException:
-        start.restore()
-        raise
+    if not _complete(agent):
+        journal = _journal(agent, bases, start)
+        try:
+            journal.save()
+            with journal.active():
+                _take_out_of(agent, bases, always=True)
+        except BaseException:
+            start.restore()
+            journal.discard()
+            raise
+        journal.discard()
+        _sweep(agent)
     outcome.changes = _changes(agent, start, Snapshot.take(watch))
     outcome.notes = _kept(agent)
     return outcome
+
+
+def _journal(agent: Agent, bases: list[Path], start: Snapshot) -> Journal:
+    """The journal: what is to be put back should this process be killed, as far as it is known already."""
+    journal = Journal(_journal_file(agent))
+    receipts = [receipt for base in bases if (receipt := _read_receipt(agent, base)) is not None]
+    if receipts or agent.parts() or agent.has_server():
+        made = {folder for receipt in receipts for folder in receipt.folders}
+        journal.folders = sorted(start.folders - made)
+        journal.files = {path: Original(None) for path in agent.watch().files if path not in start.files}
+        journal.files |= {path: original for receipt in receipts for path, original in _originals(receipt).items()}
+    else:
+        _fill(journal, start)
+    return journal
+
+
+def _note(journal: Journal, before: Snapshot) -> None:
+    """Write into the journal what is there now, when nothing of funes is."""
+    _fill(journal, before)
+    journal.save()
+
+
+def _fill(journal: Journal, before: Snapshot) -> None:
+    there = {path: Original(*before.files[path]) for path in before.files}
+    journal.files = {path: there.get(path, Original(None)) for path in before.watch.files if path != journal.path}
+    journal.folders = sorted(before.folders)
+
+
+def _complete(agent: Agent) -> bool:
+    """Take out what a killed `add` or `remove` left, if one did; says whether.
+
+    Raises:
+        FunesError: when something cannot be taken out; the journal stays.
+    """
+    journal = Journal.load(_journal_file(agent))
+    if journal is None:
+        return False
+    sweep(agent.watch().files)
+    with journal.active():
+        _take_out_of(agent, _bases(agent), always=True, journal=journal)
+    journal.discard()
+    _sweep(agent)
+    return True
+
+
+def _sweep(agent: Agent) -> None:
+    """Delete what a killed process left of funes's own files, and their folders when they are empty."""
+    sweep((_receipt_file(agent), _journal_file(agent)))
+    files.delete_empty((agent.base / "agents", agent.base))
+
+
+def _originals(receipt: Receipt) -> dict[Path, Original]:
+    """The files that are as `add` left them, as they were before."""
+    found = {}
+    for record in receipt.records:
+        if record.intact() and (data := files.read(record.path)) is not None:
+            found[record.path] = record.original(data)
+    return found
 
 
 def _kept(agent: Agent) -> list[str]:
@@ -135,13 +212,14 @@ def _watch(agent: Agent, bases: list[Path]) -> Watch:
     )
 
 
-def _take_out_of(agent: Agent, bases: list[Path], *, always: bool = False) -> None:
+def _take_out_of(agent: Agent, bases: list[Path], *, always: bool = False, journal: Journal | None = None) -> None:
     """Take funes out, with what each FUNES_HOME knows of it.
 
     Args:
         agent: the agent.
         bases: as `_bases` gives them.
         always: whether to do it for the first one, though nothing of funes is seen.
+        journal: what a killed run left.
     """
     ours = agent.base
     try:
@@ -149,7 +227,7 @@ def _take_out_of(agent: Agent, bases: list[Path], *, always: bool = False) -> No
             agent.base = base
             receipt = _read_receipt(agent)
             if receipt or agent.parts() or (always and base == bases[0]):
-                _take_out(agent, receipt or Receipt())
+                _take_out(agent, receipt or Receipt(), journal)
             files.delete(_receipt_file(agent))
             if always or base != ours:
                 files.delete_empty((base / "agents", base))
@@ -157,19 +235,35 @@ def _take_out_of(agent: Agent, bases: list[Path], *, always: bool = False) -> No
         agent.base = ours
 
 
-def _take_out(agent: Agent, receipt: Receipt) -> None:
+def _take_out(agent: Agent, receipt: Receipt, journal: Journal | None) -> None:
     """Put back what is unchanged since `add`, and take funes's parts out of the rest."""
-    whole = [(record, files.read(record.path)) for record in receipt.records if record.intact()]
-    agent.unregister(receipt.known)
-    for record, data in whole:
-        if data is not None:
-            record.put_back(data)
+    whole = _originals(receipt)
+    known = receipt.known
+    if journal is not None:
+        whole |= journal.untouched()
+        known = journal.known | known | {"untouched": [str(path) for path in whole]}
+    try:
+        agent.unregister(known)
+    except FunesError:
+        if journal is None or not whole:
+            raise
+        # The agent's command was killed, too, and left half a file.
+        _put_back(whole)
+        agent.unregister(known)
+    _put_back(whole)
     files.delete_empty(receipt.folders)
+    if journal is not None:
+        files.delete_empty(Snapshot.take(agent.watch()).folders - set(journal.folders))
     left = agent.parts()
     if left or (agent.has_server() and not receipt.known.get("server")):
         places = ", ".join(shown(path) for path in left) or f"the MCP servers of {agent.title}"
         by_hand = f"docs/agent-{agent.name}.md says how to do it by hand"
         raise FunesError(f"funes cannot be taken out of {places}; {by_hand}.")
+
+
+def _put_back(whole: Mapping[Path, Original]) -> None:
+    for path, original in whole.items():
+        files.put_back(path, original)
 
 
 def _changes(agent: Agent, before: Snapshot, after: Snapshot) -> list[Change]:
@@ -200,9 +294,13 @@ def _receipt_file(agent: Agent, base: Path | None = None) -> Path:
     return (base or agent.base) / "agents" / f"{agent.name}.json"
 
 
-def _read_receipt(agent: Agent) -> Receipt | None:
+def _journal_file(agent: Agent) -> Path:
+    return journal_file(agent.base, agent.name)
+
+
+def _read_receipt(agent: Agent, base: Path | None = None) -> Receipt | None:
     """The receipt; None when there is none that can be read, in which case the agent's module finds funes's parts."""
-    data = files.read(_receipt_file(agent))
+    data = files.read(_receipt_file(agent, base))
     if data is None:
         return None
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from funes.agents import files, programs
 from funes.agents.assets import copy_assets, json_bytes, same_assets
+from funes.agents.journal import journal_file
 from funes.agents.model import Binding, Watch, base_in
 from funes.errors import FunesError
 from funes.paths import funes_home, shown
@@ -123,7 +124,9 @@ class Pi:
         return "the extension: tools, and hooks that index after each turn"
 
     def _is_foreign(self) -> bool:
-        return self.folder.exists() and not (self.folder / SETTINGS).is_file()
+        # A killed `add` or `remove` may have left any part of it.
+        known = (self.folder / SETTINGS, journal_file(self.base, self.name))
+        return self.folder.exists() and not any(path.is_file() for path in known)
 
 
 def _settings(binding: Binding, server: Mapping[str, Any]) -> dict[str, bytes]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from funes.agents.journal import noting_command
 from funes.agents.model import Binding
 from funes.errors import FunesError
 
@@ -81,14 +82,15 @@ def run(program: Path, arguments: Sequence[str], *, remove: Iterable[str] = (), 
     environment = {name: value for name, value in os.environ.items() if name not in leave_out} | dict(add)
     called = f"`{program.name} {shlex.join(arguments[:3])}`"
     try:
-        done = subprocess.run(
-            [program, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            cwd=os.sep,
-            env=environment,
-            timeout=COMMAND_SECONDS,
-        )
+        with noting_command():
+            done = subprocess.run(
+                [program, *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                cwd=os.sep,
+                env=environment,
+                timeout=COMMAND_SECONDS,
+            )
     except subprocess.TimeoutExpired as error:
         raise FunesError(f"{called} did not end within {COMMAND_SECONDS} s.") from error
     except OSError as error:
