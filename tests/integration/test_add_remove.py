@@ -7,7 +7,6 @@ import sys
 import click
 import pytest
 
-from funes.__main__ import main
 from funes.commands.add import CROSS_ENCODER_OFFER
 from funes.commands.opened import OpenMemory
 from funes.memory.filters import Filter
@@ -31,12 +30,7 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(home, capsys):
-    def run(*arguments):
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
+def run(home, run):
     return run
 
 

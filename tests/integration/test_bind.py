@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from funes.__main__ import main
 from funes.commands.opened import OpenMemory
 from funes.commands.publishing import quiet
 from funes.commands.publishing.ledger import Ledger
@@ -53,12 +52,7 @@ def home(tmp_path, monkeypatch, hub):
 
 
 @pytest.fixture
-def run(home, capsys):
-    def run(*arguments):
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
+def run(home, run):
     return run
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from funes.__main__ import main
 from funes.commands.indexing import hub_dataset
 from funes.memory.remote import downloads
 from tests.support.hub_faults import Fault
@@ -35,16 +34,6 @@ def hub(tmp_path, monkeypatch):
         monkeypatch.setattr(downloads, "FIRST_WAIT", 0.001)
         monkeypatch.chdir(tmp_path)
         yield server
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def index(run, place=REPO, *options):

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from funes.__main__ import main
 from funes.commands import opened
 from funes.commands.opened import OpenMemory
 from funes.commands.recall import recall
@@ -65,16 +64,6 @@ def memory(tmp_path):
             writer.append([make_chunk(f"A later passage about badgers, number {number}.", id=f"later{number}")])
     lance_module().dataset(str(folder / CHUNKS)).delete(f"session_id = '{HELPER}' AND seq = 0")
     return folder
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def embed(folder, model="test-model"):
