@@ -7,7 +7,8 @@
     python bench/retrieval.py --quick
 
 Every stage is the product's own pipeline (`bench/stages.py`). A row's gain is that over the row above it, question by
-question. Sets that need what is not here are named with the reason.
+question; that of the fused lists is over the better one of the two. Sets that need what is not here are named with the
+reason.
 """
 
 from __future__ import annotations
@@ -128,8 +129,8 @@ class Readers(dict[Path, MemoryReader]):
 def rows(questions: QuestionSet, graded: Sequence[Grades]) -> list[list[str]]:
     """The table's rows of one set."""
     groups = _groups(questions)
-    made, before = [], None
-    for grades in graded:
+    made = []
+    for number, grades in enumerate(graded):
         cells = [questions.name, grades.stage.name]
         for metric in METRICS:
             low, high = interval(grades.values[metric], groups)
@@ -138,15 +139,21 @@ def rows(questions: QuestionSet, graded: Sequence[Grades]) -> list[list[str]]:
                 cells.append(f"{value:.3f} ({low:.3f}–{high:.3f})")
             else:
                 cells.append(f"{100 * value:.1f} ({100 * low:.1f}–{100 * high:.1f})")
-        cells.append(_gain(before, grades, groups))
+        cells.append(_gain(_before(graded[:number]), grades, groups))
         made.append(cells)
-        before = grades
     return made
+
+
+def _before(earlier: Sequence[Grades]) -> Grades | None:
+    """What a stage is compared with: the one before it, or the better one of the two lists that it fuses."""
+    if len(earlier) < 2:
+        return None
+    return earlier[-1] if earlier[-1].stage.words else max(earlier, key=lambda grades: mean(grades.values[GAIN]))
 
 
 def _gain(before: Grades | None, after: Grades, groups: list[str] | None) -> str:
     # What either of the two first lists gains over the other is no worth of a stage.
-    if before is None or not after.stage.words or not after.stage.dense:
+    if before is None or not after.stage.dense:
         return "–"
     differences = [b - a for a, b in zip(before.values[GAIN], after.values[GAIN], strict=True)]
     low, high = interval(differences, groups)
@@ -174,6 +181,7 @@ def numbers(questions: QuestionSet, graded: Sequence[Grades]) -> dict[str, Any]:
             "means": {metric: mean(values) for metric, values in grades.values.items()},
             "intervals": {metric: interval(values, groups) for metric, values in grades.values.items()},
             "by style": by_style,
+            f"each question's {GAIN}": grades.values[GAIN],
             "all weak, no answer": mean(grades.weak) if grades.weak else None,
             "all weak, with an answer": mean(grades.weak_answerable),
         }
@@ -249,7 +257,8 @@ def main() -> None:
         sys.exit("None of the sets is here, so there is no table.")
     table.conditions.append(
         f"stages: {'; '.join(f'{stage.name}: {stage.says}' for stage in stages)}. A row has everything of the rows "
-        "above it from fused on. Percent, but for the mean reciprocal rank."
+        f"above it from fused on. Gain: of {GAIN} over the row above, question by question; of the fused lists over "
+        "the better one of the two. Percent, but for the mean reciprocal rank."
     )
     table.conditions += [said, *skipped]
     publish(table, began, arguments)

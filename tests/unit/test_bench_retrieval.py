@@ -17,8 +17,9 @@ from funes.search.model import Hit
 from generate import generate
 from intervals import interval
 from layouts import FOUR
-from question_sets import Asked
-from retrieval import grade
+from question_sets import Asked, QuestionSet
+from retrieval import METRICS, Grades, grade
+from retrieval import rows as table_rows
 from stages import STAGES, Recall, _set
 from tests.support.chunks import make_chunk
 from tests.support.small_memory import make_memory
@@ -99,6 +100,15 @@ def test_without_context_a_passage_has_its_own_score_whatever_stands_around_it()
             assert ranking.completed(own, around, matches) is own
     # Where the context counts, it does.
     assert context.completed(own, around, {"p": np.array([0.9, 0.9], np.float32)}).min() > 0.5
+
+
+def test_a_stage_is_compared_with_the_one_before_and_the_fused_lists_with_the_better_of_them():
+    graded = [Grades(stage) for stage in STAGES[:4]]
+    for grades, value in zip(graded, (0.5, 0.25, 0.75, 1.0), strict=True):
+        grades.values.update({metric: [value] * 4 for metric in METRICS})
+    questions = QuestionSet("set", [asked({"a"})] * 4, 10, False, "")
+    gains = [row[-1] for row in table_rows(questions, graded)]
+    assert gains == ["–", "–", "+25.0 (+25.0 to +25.0)", "+25.0 (+25.0 to +25.0)"]
 
 
 def test_the_first_stage_is_the_pipeline_without_a_model(tmp_path):
