@@ -77,7 +77,7 @@ class AgentHome:
 
     def program(self, name: str) -> Path:
         """Put an agent's stand-in on PATH: pi and Hermes are only looked at, never run."""
-        script = _PROGRAMS / f"{name}.py"
+        script = program_script(name)
         path = self.programs / name
         flags = "-I -S " if name == "claude" else ""
         path.write_text(
@@ -98,15 +98,25 @@ class AgentHome:
         return (self.path / name).read_text()
 
     def tree(self) -> dict[str, tuple[bytes, int] | None]:
-        """Everything below the HOME: content and permission bits of files, None for folders."""
-        found: dict[str, tuple[bytes, int] | None] = {}
-        for folder, names, files in os.walk(self.path):
-            for name in names:
-                found[os.path.relpath(os.path.join(folder, name), self.path)] = None
-            for name in files:
-                path = Path(folder, name)
-                found[str(path.relative_to(self.path))] = (path.read_bytes(), path.stat().st_mode & 0o777)
-        return found
+        """Everything below the HOME, see `tree_of`."""
+        return tree_of(self.path)
+
+
+def program_script(name: str) -> Path:
+    """The stand-in's source; there is none for agents whose program is only looked at."""
+    return _PROGRAMS / f"{name}.py"
+
+
+def tree_of(top: Path) -> dict[str, tuple[bytes, int] | None]:
+    """Everything below a folder: content and permission bits of files, None for folders."""
+    found: dict[str, tuple[bytes, int] | None] = {}
+    for folder, names, files in os.walk(top):
+        for name in names:
+            found[os.path.relpath(os.path.join(folder, name), top)] = None
+        for name in files:
+            path = Path(folder, name)
+            found[str(path.relative_to(top))] = (path.read_bytes(), path.stat().st_mode & 0o777)
+    return found
 
 
 @contextmanager

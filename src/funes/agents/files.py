@@ -80,6 +80,7 @@ def write(path: Path, data: bytes, mode: int | None = None) -> None:
         check_writable(target)
         with suppress(FileNotFoundError):
             mode = stat.S_IMODE(target.stat().st_mode)
+        temporary.unlink(missing_ok=True)  # of a killed process that had our number
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         try:
             with open(descriptor, "wb") as stream:

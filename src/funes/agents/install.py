@@ -102,6 +102,7 @@ def remove_agent(agent: Agent) -> Outcome:
         FunesError: when it cannot be done; nothing is changed then.
     """
     outcome = Outcome(agent.name, agent.title)
+    _mend(agent)
     bases = _bases(agent)
     known = any(file.is_file() for base in bases for file in (_receipt_file(agent, base), _journal_file(agent)))
     if not known and not agent.parts() and not agent.has_server():
@@ -169,6 +170,18 @@ def _complete(agent: Agent) -> bool:
     journal.discard()
     _sweep(agent)
     return True
+
+
+def _mend(agent: Agent) -> None:
+    """Put back what is broken because a command of the agent's was killed together with funes."""
+    journal = Journal.load(_journal_file(agent))
+    if journal is None:
+        return
+    try:
+        agent.parts()
+    except FunesError:
+        for path, original in journal.untouched().items():
+            files.put_back(path, original)
 
 
 def _sweep(agent: Agent) -> None:
@@ -242,15 +255,9 @@ def _take_out(agent: Agent, receipt: Receipt, journal: Journal | None) -> None:
     if journal is not None:
         whole |= journal.untouched()
         known = journal.known | known | {"untouched": [str(path) for path in whole]}
-    try:
-        agent.unregister(known)
-    except FunesError:
-        if journal is None or not whole:
-            raise
-        # The agent's command was killed, too, and left half a file.
-        _put_back(whole)
-        agent.unregister(known)
-    _put_back(whole)
+    agent.unregister(known)
+    for path, original in whole.items():
+        files.put_back(path, original)
     files.delete_empty(receipt.folders)
     if journal is not None:
         files.delete_empty(Snapshot.take(agent.watch()).folders - set(journal.folders))
@@ -259,11 +266,6 @@ def _take_out(agent: Agent, receipt: Receipt, journal: Journal | None) -> None:
         places = ", ".join(shown(path) for path in left) or f"the MCP servers of {agent.title}"
         by_hand = f"docs/agent-{agent.name}.md says how to do it by hand"
         raise FunesError(f"funes cannot be taken out of {places}; {by_hand}.")
-
-
-def _put_back(whole: Mapping[Path, Original]) -> None:
-    for path, original in whole.items():
-        files.put_back(path, original)
 
 
 def _changes(agent: Agent, before: Snapshot, after: Snapshot) -> list[Change]:
