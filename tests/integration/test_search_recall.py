@@ -12,6 +12,7 @@ from funes.memory.filters import Filter
 from funes.memory.reader import MemoryReader
 from funes.memory.store import MemoryWriter
 from funes.models.encoder import Encoder
+from funes.search import ranking
 from funes.search.model import RecallOptions
 from funes.search.pipeline import recall
 from tests.support.models import pinned_model
@@ -92,3 +93,31 @@ def test_what_stands_around_obeys_the_filters(tmp_path: Path, encoder: Encoder) 
     where = Filter(roles=("user",))
     hits = recall(reader, encoder, "why was the vacuum job moved", RecallOptions(where=where)).hits
     assert [hit.chunk.role for hit in hits] == ["user"]
+
+
+@pytest.mark.parametrize("kind", ["thinking", "summary", "tool_use"])
+def test_what_was_said_comes_before_what_was_not(
+    tmp_path: Path, encoder: Encoder, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsaid = blocks("unsaid-session", 0, [(kind, "", "The nightly export failed: the disk was full.")], "assistant")
+    said = blocks(
+        "saying-session", 0, [("text", "", "The nightly export failed, since its disk was full.")], "assistant"
+    )
+    reader = memory(tmp_path, unsaid, said)
+
+    def types() -> list[str]:
+        result = recall(reader, encoder, "Why did the nightly export fail?", RecallOptions(k=2, neighbors=0))
+        return [hit.chunk.block_type for hit in result.hits]
+
+    assert types() == ["text", kind]
+    monkeypatch.setattr(ranking, "HANDICAPS", {"text": 0.05})
+    assert types() == [kind, "text"]  # nothing else tells them apart
+
+
+def test_a_turn_takes_one_place_while_others_wait(tmp_path: Path) -> None:
+    parts = [("text", "", f"The nightly export failed, part {number} of the story.") for number in range(3)]
+    rows = blocks("long-session", 0, parts, "assistant") + blocks(
+        "long-session", 1, [("text", "", "The export.")], "user"
+    )
+    result = recall(memory(tmp_path, rows), None, "nightly export failed", RecallOptions(k=2, neighbors=0))
+    assert sorted(hit.chunk.seq for hit in result.hits) == [0, 1]

@@ -16,7 +16,7 @@ from funes.search.candidates import content_words
 from funes.search.evidence import PASSAGES, WEIGHT, session_bonus
 from funes.search.fusion import reciprocal_rank_fusion
 from funes.search.late import DEFAULT_LINE, _line, _static
-from funes.search.rarity import FIRST_WORD, piece_weights
+from funes.search.rarity import FIRST_WORD, piece_weights, shared_by_words
 from funes.search.recency import DEFAULT_SHARE, EXPLICIT_SHARE, recency_bonus
 from funes.search.selection import Scored, select
 
@@ -52,6 +52,16 @@ def test_a_rare_piece_weighs_more_than_a_common_one() -> None:
 def test_an_empty_memory_still_knows_that_the_is_common() -> None:
     weights = piece_weights(np.array([FIRST_WORD, FIRST_WORD + 9000], np.uint16), np.zeros(30_522, np.int64), 0)
     assert weights[1] > 4 * weights[0] > 0
+
+
+def test_the_pieces_of_a_word_share_its_weight() -> None:
+    weights = shared_by_words(np.full(6, 3, np.float32), [False, False, True, True, True, False])
+    assert weights == pytest.approx([3, 1.5, 1.5, 1.5, 1.5, 3])  # four pieces count twice what a single one does
+
+
+def test_a_question_may_begin_within_a_word() -> None:
+    assert shared_by_words(np.ones(1, np.float32), [True]) == pytest.approx([1])
+    assert shared_by_words(np.ones(3, np.float32), [True, False, True]) == pytest.approx([1, 0.5**0.5, 0.5**0.5])
 
 
 def test_session_bonus_is_half_the_mean_of_the_best_three_above_average() -> None:
@@ -114,6 +124,19 @@ def test_a_marathon_session_gets_three_quarters_of_the_places() -> None:
     chosen = select([*long, *short], 8, True, str)
     assert sum(one.passage.session_id == "marathon" for one in chosen) == 6
     assert len(chosen) == 8
+
+
+def test_a_part_of_a_turn_stands_for_it() -> None:
+    long = [Scored(passage(f"m{i}"), 10 - i, turn=7) for i in range(3)]
+    others = [Scored(passage("same-session"), 2, turn=8), Scored(passage("other", session="s2"), 1, turn=7)]
+    chosen = select([*long, *others], 3, True, str)
+    assert [one.passage.id for one in chosen] == ["m0", "same-session", "other"]
+
+
+def test_more_of_a_turn_is_shown_when_nothing_else_is_left() -> None:
+    long = [Scored(passage(f"m{i}"), 10 - i, turn=7) for i in range(3)]
+    chosen = select([*long, Scored(passage("other", session="s2"), 1, turn=7)], 3, True, str)
+    assert [one.passage.id for one in chosen] == ["m0", "m1", "other"]
 
 
 def test_a_bound_is_exceeded_when_nothing_else_is_left() -> None:

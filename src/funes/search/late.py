@@ -20,13 +20,16 @@ import numpy.typing as npt
 from funes.memory.reader import MemoryReader
 from funes.memory.token_values import TokenValues
 from funes.models import codes as token_codes
-from funes.search.rarity import piece_weights
+from funes.search.rarity import piece_weights, shared_by_words
 
 if TYPE_CHECKING:
     from funes.models.encoder import Encoder, QueryEncoding
 
 Floats = npt.NDArray[np.float32]
 Pieces = npt.NDArray[np.uint16]
+
+CONTINUATION = "##"
+"""Begins the name of a word piece that continues a word."""
 
 ENOUGH_PAIRS = 20
 """Candidates with both scores below which no line is fitted."""
@@ -62,7 +65,8 @@ class LateInteraction:
         self._query = query
         self._line: tuple[float, float] | None = None
         self._seconds = TOKENISING_SECONDS
-        weights = piece_weights(query.pieces, *reader.piece_counts())
+        continues = [encoder.tokens.name(piece).startswith(CONTINUATION) for piece in query.pieces.tolist()]
+        weights = shared_by_words(piece_weights(query.pieces, *reader.piece_counts()), continues)
         self.weights: Floats = weights / weights.sum()
 
     def matches(self, ids: Sequence[str]) -> Floats:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from funes.memory.outline import NOWHERE
 from funes.memory.reader import MemoryReader
+from funes.memory.register import Passage
 from funes.search.candidates import find_candidates
 from funes.search.late import LateInteraction
 from funes.search.model import Hit, RecallOptions, RecallResult
@@ -75,7 +77,8 @@ def recall(
         wished = timely + recency if options.half_life_days else timely  # the default recency is a tie-breaker only
         ids = [passage.id for passage in passages]
         scores = rerank(cross_encoder, asked, ids, texts, scores, wished, options)
-    scored = [Scored(passage, float(score)) for passage, score in zip(passages, scores, strict=True)]
+    turns = _turns(reader, passages)
+    scored = [Scored(*one) for one in zip(passages, scores.tolist(), turns, strict=True)]
     chosen = select(scored, options.k, not options.where.types, texts)
     rows = reader.rows(one.passage.id for one in chosen)
     hits = [
@@ -83,6 +86,13 @@ def recall(
     ]
     add_neighbours(reader, hits, options.neighbors)
     return RecallResult(hits, [_reading(query, span)] if span is not None else [])
+
+
+def _turns(reader: MemoryReader, passages: list[Passage]) -> list[int | None]:
+    """Numbers of the turns that passages belong to."""
+    outline = reader.outline()
+    places = outline.places([passage.id for passage in passages]).tolist()
+    return [None if place == NOWHERE else outline.seq(place) for place in places]
 
 
 def _reading(query: str, span: TimeSpan) -> str:

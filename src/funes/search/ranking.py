@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from funes.memory.reader import MemoryReader
 from funes.memory.register import Passage
-from funes.memory.schema import PROSE
 from funes.search.candidates import Candidate, ids
 from funes.search.context import READ_IN_CONTEXT, WIDENED, completed, surroundings
 from funes.search.evidence import session_bonus
@@ -22,8 +21,12 @@ Floats = npt.NDArray[np.float32]
 WEAK_BELOW = 0.43
 """Weighted mean cosine under which a passage is not close to the question (docs/ranking.md)."""
 
-TOOL_HANDICAP = 0.02
+TOOL_HANDICAP = 0.05
 """Tool text is full of identifiers and matches more by chance; it has to be closer than prose by this much."""
+
+HANDICAPS = {"thinking": 0.05, "summary": 0.04, "tool_use": TOOL_HANDICAP, "tool_result": TOOL_HANDICAP}
+"""How much closer than what somebody said to somebody a passage has to be, by its type. Thinking goes over what is said
+afterwards, when it has become an answer; a summary touches on everything and tells nothing whole."""
 
 FUSED_TOOL_DISCOUNT = np.float32(0.1)
 """The same for fused scores, which know ranks only: a tier's first passage may be far from the question."""
@@ -87,7 +90,7 @@ def by_late_interaction(
     passages += added
     own = np.stack([matches[passage.id] for passage in passages])
     scores = completed(own, around, matches) @ late.weights
-    scores -= np.array([TOOL_HANDICAP * (passage.block_type not in PROSE) for passage in passages], np.float32)
+    scores -= np.array([HANDICAPS.get(passage.block_type, 0.0) for passage in passages], np.float32)
     scores += session_bonus(scores, [passage.session_id for passage in passages])
     far = own @ late.weights < WEAK_BELOW
     return Ranked(passages, scores, frozenset(passages[index].id for index in np.flatnonzero(far)))

@@ -3,10 +3,14 @@
 The weight is log(1 + N / (1 + df)), with df counted in the memory. A memory that has few vectors yet, or none, has no
 counts to speak of, so a prior worth a hundred passages is mixed in: the vocabulary of BERT's uncased models is sorted
 by frequency, hence a piece's position predicts its share of passages by Zipf's law.
+
+An identifier or a word with a typo falls into many pieces, all of them rare, that say one thing: a word of four pieces
+counts twice what a word of one does, not four times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -38,3 +42,17 @@ def piece_weights(
     document_frequency = frequencies[pieces] + PRIOR_PASSAGES * share
     weights = np.log1p((passages + PRIOR_PASSAGES) / (1 + document_frequency))
     return cast("npt.NDArray[np.float32]", weights.astype(np.float32))
+
+
+def shared_by_words(weights: npt.NDArray[np.float32], continues: Sequence[bool]) -> npt.NDArray[np.float32]:
+    """Weights whose sum over a word grows with the square root of its number of pieces.
+
+    Args:
+        weights: `(q,)` float32, of a question's word pieces.
+        continues: for each of them whether it continues the word of the piece before it.
+
+    Returns:
+        `(q,)` float32.
+    """
+    words = np.cumsum(~np.asarray(continues, bool))
+    return cast("npt.NDArray[np.float32]", (weights / np.sqrt(np.bincount(words)[words])).astype(np.float32))

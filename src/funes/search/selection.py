@@ -1,7 +1,8 @@
 """Selection: from scored passages to the list a reader sees.
 
-One passage is shown once, whatever the number of places it stands in; a marathon session and the tool tiers get a
-bounded number of places (three quarters and one quarter), which they exceed only when nothing else is left.
+One passage is shown once, whatever the number of places it stands in, and one part of a long turn stands for it; a
+marathon session and the tool tiers get a bounded number of places (three quarters and one quarter). Bounds are exceeded
+only when nothing else is left.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ TOOL_TYPES = ("tool_use", "tool_result")
 
 @dataclass(slots=True)
 class Scored:
-    """A passage and its final score."""
+    """A passage, its final score, and the number of its turn in the session; None where that is not known."""
 
     passage: Passage
     score: float
+    turn: int | None = None
 
 
 def select(scored: Iterable[Scored], k: int, bound_tools: bool, text: Callable[[str], str]) -> list[Scored]:
@@ -44,12 +46,14 @@ def select(scored: Iterable[Scored], k: int, bound_tools: bool, text: Callable[[
     tools = max(1, int(k * TOOL_SHARE)) if bound_tools else k
     seen: set[bytes] = set()
     sessions: Counter[str] = Counter()
+    turns: set[tuple[str, int]] = set()
     chosen: list[Scored] = []
     spare: list[Scored] = []
     tool_hits = 0
     for one in ordered:
         is_tool = one.passage.block_type in TOOL_TYPES
-        beyond = sessions[one.passage.session_id] >= per_session or (is_tool and tool_hits >= tools)
+        turn = None if one.turn is None else (one.passage.session_id, one.turn)
+        beyond = turn in turns or sessions[one.passage.session_id] >= per_session or (is_tool and tool_hits >= tools)
         if beyond and len(spare) == k:
             continue
         mark = fingerprint(text(one.passage.id))
@@ -60,6 +64,8 @@ def select(scored: Iterable[Scored], k: int, bound_tools: bool, text: Callable[[
             spare.append(one)
             continue
         sessions[one.passage.session_id] += 1
+        if turn is not None:
+            turns.add(turn)
         tool_hits += is_tool
         chosen.append(one)
         if len(chosen) == k:
