@@ -175,7 +175,7 @@ def test_what_was_asked_before_the_end_of_input_is_answered(server):
 def test_a_signal_ends_it(server, number):
     server.call("sessions")
     server.process.send_signal(number)
-    assert server.process.wait(120) == 0
+    assert server.process.wait(600) == 0
     assert server.close() == (0, b"", b"")
 
 
@@ -192,13 +192,13 @@ def test_a_signal_ends_it_although_the_main_thread_goes_on_waiting(home, number)
     with RpcProcess(home, code=code) as server:
         assert server.request("ping")["result"] == {}
         server.process.send_signal(number)
-        assert server.process.wait(120) == 0
+        assert server.process.wait(600) == 0
 
 
 def test_a_client_that_is_gone_ends_it(server):
     server.process.stdout.close()
     server.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-    assert server.process.wait(120) == 0
+    assert server.process.wait(600) == 0
 
 
 def test_stdout_carries_only_the_protocol(home):
@@ -341,7 +341,7 @@ def test_a_closed_stdin_is_one_sentence(home):
         [sys.executable, "-c", "import os, sys; os.close(0); from funes.__main__ import main; sys.exit(main(['mcp']))"],
         env=environment(home),
         capture_output=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 1

@@ -147,7 +147,7 @@ def pull(revision, files, **environment):
     code = (
         "import sys\n"
         "from funes.models import cross_encoder, fetch, pinned\n"
-        "fetch._HUB_SECONDS = 120\n"
+        "fetch._HUB_SECONDS = fetch._STALL_SECONDS = 120\n"
         f"files = tuple(pinned.PinnedFile(*file) for file in {[(f.name, f.size, f.sha256) for f in files]!r})\n"
         f"model = pinned.PinnedModel('acme/reader', 'reader', {revision!r}, files, name='cross-encoder')\n"
         "pinned.CROSS_ENCODER = cross_encoder.PINNED = model\n"
@@ -156,7 +156,7 @@ def pull(revision, files, **environment):
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "0", **environment}
     return subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=600, check=False
     )
 
 

@@ -204,7 +204,7 @@ def test_two_machines_at_once(request, kind, machines, tmp_path):
         for machine in machines
     ]
     for process in running:
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
     if store:
         rows, vectors = stored(store)

@@ -52,7 +52,7 @@ def test_two_machines_at_once_lose_nothing_and_repeat_nothing(hub, tmp_path, mon
     machines = [Machine(tmp_path, "one"), Machine(tmp_path, "two")]
     running = [start(machine, "tests.support.push_process", REPO, machine.name, str(ROUNDS)) for machine in machines]
     for process in running:
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
         assert json.loads(output)["rounds"] == ROUNDS
     folder = newest(Machine(tmp_path, "reader"), monkeypatch)
@@ -76,7 +76,7 @@ def test_a_killed_push_leaves_the_old_version_or_the_new_one(hub, tmp_path, monk
     machine = Machine(tmp_path, "one").use(monkeypatch)
     machine.remember("a", ["words of a"])
     first = start(machine, "funes", "push", REPO)
-    assert first.wait(timeout=120) == 0, first.stderr.read() if first.stderr else ""
+    assert first.wait(timeout=600) == 0, first.stderr.read() if first.stderr else ""
     machine.remember("b", ["words of b"])
     hub.traffic.served.clear()
     slow = Fault(where, "slow", seconds=600.0, times=1)
@@ -91,7 +91,7 @@ def test_a_killed_push_leaves_the_old_version_or_the_new_one(hub, tmp_path, monk
     held = {row.text for row in rows_in(newest(machine, monkeypatch))}
     assert held in ({"words of a"}, {"words of a", "words of b"})
     again = start(machine, "funes", "push", REPO)
-    assert again.wait(timeout=120) == 0, again.stderr.read() if again.stderr else ""
+    assert again.wait(timeout=600) == 0, again.stderr.read() if again.stderr else ""
     rows = rows_in(newest(machine, monkeypatch))
     assert sorted(row.text or "" for row in rows) == ["words of a", "words of b"]
     left = [path for path in (machine.home / "sharing").rglob("*") if path.name == "work"]

@@ -62,7 +62,7 @@ class RpcProcess:
         if not self.process.stdin.closed:
             self.process.stdin.close()
         try:
-            code = self.process.wait(120)
+            code = self.process.wait(600)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise

@@ -54,7 +54,7 @@ def host(tmp_path):
             [program, str(PROGRAMS / "pi_host.mjs"), str(folder / "index.ts"), *map(json.dumps, steps)],
             text=True,
             capture_output=True,
-            timeout=300,
+            timeout=600,
             check=True,
         )
         registered, *results = map(json.loads, done.stdout.splitlines())

@@ -58,7 +58,7 @@ def run(code, **environment):
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -275,7 +275,7 @@ ENSURE = (
     "from funes.errors import FunesError\n"
     "from funes.models import fetch\n"
     "from funes.models.fetch import ensure\n"
-    "fetch._HUB_SECONDS = fetch._INDEX_SECONDS = 120\n"
+    "fetch._HUB_SECONDS = fetch._INDEX_SECONDS = fetch._STALL_SECONDS = 120\n"
     "try: print(ensure(MODEL, lambda *told: print(*told, file=sys.stderr)))\n"
     "except FunesError as error: print(error.message)\n"
 )

@@ -100,6 +100,6 @@ def test_nothing_is_printed_after_a_fork(tokens):
     )
     if not hasattr(sys, "getwindowsversion"):
         done = subprocess.run(
-            [sys.executable, "-c", code, str(pinned_model() / TOKENIZER)], capture_output=True, timeout=120, check=False
+            [sys.executable, "-c", code, str(pinned_model() / TOKENIZER)], capture_output=True, timeout=600, check=False
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

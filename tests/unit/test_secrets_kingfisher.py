@@ -66,7 +66,7 @@ def test_two_processes_that_build_the_cache_at_once_both_get_it(tmp_path: Path) 
         subprocess.Popen([sys.executable, "-c", LOAD], stdout=subprocess.PIPE, text=True, env=environment)
         for _ in range(2)
     ]
-    outputs = sorted(builder.communicate(timeout=300)[0].split()[1] for builder in builders)
+    outputs = sorted(builder.communicate(timeout=600)[0].split()[1] for builder in builders)
     assert outputs == ["loaded", "stored"]  # the second one waited for the first
     again = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True, env=environment)
     assert again.stdout.split()[1] == "loaded"
