@@ -177,10 +177,10 @@ def main() -> None:
 def _run_table(name: str, arguments: argparse.Namespace) -> bool:
     """Run a table's script; whether it came to its end."""
     script, *sizes = TABLES[name]
+    if arguments.quick:
+        sizes = ["--quick"]
     command = [sys.executable, str(Path(__file__).parent / script), *sizes, "--work", str(arguments.work)]
     command += ["--out", str(arguments.out)]
-    if arguments.quick:
-        command.append("--quick")
     if arguments.traces is not None and name != "first-minute":
         command += ["--traces", str(arguments.traces)]
     print(f"\n=== {name}: {' '.join([f'python bench/{script}', *sizes])}", flush=True)
