@@ -7,48 +7,17 @@ either is at work a journal says the same, so that the next one completes what a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from funes import __version__
 from funes.agents import files
-from funes.agents.files import FileRecord, Snapshot
+from funes.agents.files import Snapshot
 from funes.agents.journal import Journal, Original, journal_file, sweep
 from funes.agents.model import Agent, Binding, Change, Outcome, Watch
+from funes.agents.receipt import Receipt
 from funes.errors import FunesError
 from funes.paths import shown
-
-FORMAT = 1
-
-
-@dataclass(slots=True)
-class Receipt:
-    """What `add` did to an agent.
-
-    Attributes:
-        records: one for each file that was changed.
-        folders: folders that were made.
-        known: what the agent's module wants to know when it takes funes out.
-    """
-
-    records: list[FileRecord] = field(default_factory=list)
-    folders: list[Path] = field(default_factory=list)
-    known: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def compare(cls, before: Snapshot, after: Snapshot, known: dict[str, Any]) -> Receipt:
-        """Make the receipt from what was there before and after."""
-        pairs = files.changed(before, after)
-        modes = {path: mode for path, (_, mode) in before.files.items()}
-        records = [
-            FileRecord.compare(path, earlier, later, modes.get(path, 0))
-            for path, earlier, later in pairs
-            if later is not None
-        ]
-        return cls(records, sorted(after.folders - before.folders), known)
 
 
 def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trust: bool = False) -> Outcome:
@@ -83,7 +52,7 @@ def add_agent(agent: Agent, binding: Binding, server: Mapping[str, Any], *, trus
             _note(journal, before)
             known, notes = agent.register(binding, server, trust=trust)
             after = Snapshot.take(agent.watch())
-            _write_receipt(agent, Receipt.compare(before, after, known))
+            Receipt.compare(before, after, known).write(_receipt_file(agent))
     except BaseException:
         start.restore()
         journal.discard()
@@ -132,12 +101,12 @@ def remove_agent(agent: Agent) -> Outcome:
 def _journal(agent: Agent, bases: list[Path], start: Snapshot) -> Journal:
     """The journal: what is to be put back should this process be killed, as far as it is known already."""
     journal = Journal(_journal_file(agent))
-    receipts = [receipt for base in bases if (receipt := _read_receipt(agent, base)) is not None]
+    receipts = [receipt for base in bases if (receipt := Receipt.read(_receipt_file(agent, base))) is not None]
     if receipts or agent.parts() or agent.has_server():
         made = {folder for receipt in receipts for folder in receipt.folders}
         journal.folders = sorted(start.folders - made)
         journal.files = {path: Original(None) for path in agent.watch().files if path not in start.files}
-        journal.files |= {path: original for receipt in receipts for path, original in _originals(receipt).items()}
+        journal.files |= {path: original for receipt in receipts for path, original in receipt.originals().items()}
     else:
         _fill(journal, start)
     return journal
@@ -190,15 +159,6 @@ def _sweep(agent: Agent) -> None:
     files.delete_empty((agent.base / "agents", agent.base))
 
 
-def _originals(receipt: Receipt) -> dict[Path, Original]:
-    """The files that are as `add` left them, as they were before."""
-    found = {}
-    for record in receipt.records:
-        if record.intact() and (data := files.read(record.path)) is not None:
-            found[record.path] = record.original(data)
-    return found
-
-
 def _kept(agent: Agent) -> list[str]:
     """A sentence about what has the name of funes and stays."""
     clause = agent.foreign()
@@ -238,7 +198,7 @@ def _take_out_of(agent: Agent, bases: list[Path], *, always: bool = False, journ
     try:
         for base in bases:
             agent.base = base
-            receipt = _read_receipt(agent)
+            receipt = Receipt.read(_receipt_file(agent))
             if receipt or agent.parts() or (always and base == bases[0]):
                 _take_out(agent, receipt or Receipt(), journal)
             files.delete(_receipt_file(agent))
@@ -250,7 +210,7 @@ def _take_out_of(agent: Agent, bases: list[Path], *, always: bool = False, journ
 
 def _take_out(agent: Agent, receipt: Receipt, journal: Journal | None) -> None:
     """Put back what is unchanged since `add`, and take funes's parts out of the rest."""
-    whole = _originals(receipt)
+    whole = receipt.originals()
     known = receipt.known
     if journal is not None:
         whole |= journal.untouched()
@@ -298,29 +258,3 @@ def _receipt_file(agent: Agent, base: Path | None = None) -> Path:
 
 def _journal_file(agent: Agent) -> Path:
     return journal_file(agent.base, agent.name)
-
-
-def _read_receipt(agent: Agent, base: Path | None = None) -> Receipt | None:
-    """The receipt; None when there is none that can be read, in which case the agent's module finds funes's parts."""
-    data = files.read(_receipt_file(agent, base))
-    if data is None:
-        return None
-    try:
-        value = json.loads(data)
-        if value["format"] != FORMAT:
-            return None
-        records = [FileRecord.from_json(record) for record in value["files"]]
-        return Receipt(records, [Path(folder) for folder in value["folders"]], dict(value["known"]))
-    except (ValueError, KeyError, TypeError, IndexError):
-        return None
-
-
-def _write_receipt(agent: Agent, receipt: Receipt) -> None:
-    value = {
-        "format": FORMAT,
-        "funes": __version__,
-        "files": [record.to_json() for record in receipt.records],
-        "folders": [str(folder) for folder in receipt.folders],
-        "known": receipt.known,
-    }
-    files.write(_receipt_file(agent), (json.dumps(value, indent=1) + "\n").encode(), files.PRIVATE)
