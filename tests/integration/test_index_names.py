@@ -13,11 +13,13 @@ from funes.commands.curating.decisions import Decision, Decisions, deciding, rea
 from funes.commands.get import get
 from funes.commands.index import IndexOptions, IndexReport, run_index
 from funes.commands.indexing import reading
+from funes.commands.indexing.state import read_traces
 from funes.commands.opened import OpenMemory
 from funes.commands.scrub import scrub
 from funes.memory.extents import session_extents
+from funes.memory.identity import newest_version, read_identity
 from funes.memory.schema import CHUNKS
-from funes.paths import funes_home, memory_folder
+from funes.paths import funes_home, memory_folder, state_file
 from funes.secrets import Redaction, Redactor
 from funes.secrets.markers import same_but_markers
 from funes.traces import codex, identity
@@ -128,6 +130,10 @@ def test_a_session_from_before_goes_on_without_repeating_itself(
     fresh = {row["id"] for row in now[len(old) :]}
     assert fresh == ids_of_the_end(build(other, OTHER, 3), tmp_path / "another home")
     assert index(build(tmp_path / "t", SECRET, 3)).stored == 0
+    if name.startswith("codex") and again == "grown":
+        # The trace was read from its start, since its former state is that of other names; nothing counts twice.
+        (trace,) = read_traces(state_file(), read_identity(memory_folder()), newest_version(memory_folder())).values()
+        assert (trace.outcome.passages, trace.outcome.known) == (len(now), len(old))
 
 
 def ids_of_the_end(path: Path, home: Path) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,11 @@ from typing import Any
 import pytest
 
 from funes.traces import identity
+from funes.traces.codex import CodexSource
 from funes.traces.detect import detect
 from funes.traces.model import Block, ReadReport, Turn
 from funes.traces.registry import sources
+from tests.support import codex
 from tests.support.secret_traces import FORMATS
 
 Told = dict[str, Any]
@@ -101,3 +105,15 @@ def test_equal_texts_without_their_credentials_are_different_turns() -> None:
     plain = identity.ContentNames("s")
     assert [name.former or name.uuid for name in found] == [plain.name(turn).uuid for turn in turns]
     assert not found[2].former
+
+
+def test_a_stamp_does_not_depend_on_what_a_session_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    path = codex.write(tmp_path / "sessions", [codex.meta(), codex.user("Which flour?")])
+    stamps = []
+    for index, name in enumerate(("Falcon-tulip41!", "Walnut-river77!", "Walnut-river77!")):
+        line = json.dumps({"id": codex.SESSION, "thread_name": f"password={name}"}) + "\n"
+        (tmp_path / "session_index.jsonl").write_text(line * max(index, 1))
+        os.utime(tmp_path / "session_index.jsonl", (index, index))
+        stamps.append(CodexSource().stamp(path))
+    assert stamps[0] == stamps[1] != stamps[2]
