@@ -45,7 +45,8 @@ def table(memory: BigMemory, hooks: int, turns: int, appends: int) -> Table:
     grown = growth(memory, appends)
     last = grown[-1]
     added = sum(line["passages"] for line in grown)
-    before = sum(parts.values()) * memory.chunks
+    # What was merged into other files goes with the first clean-up, and is no part of what the appends add.
+    before = sum(size for name, size in parts.items() if name not in weights.UNUSED) * memory.chunks
     made = Table("keeping-current", f"Keeping a memory of {memory.chunks:,} chunks current", COLUMNS)
     made.rows = [
         ["hook, foreground", f"{1e3 * hook['wall']['median']:.0f} ms wall, {1e3 * hook['cpu']['median']:.0f} ms CPU",
@@ -63,7 +64,11 @@ def table(memory: BigMemory, hooks: int, turns: int, appends: int) -> Table:
         made.rows.append([f"after {line['turns']:,} appends", cost, f"{disk}; a recall {1e3 * line['recall']:.0f} ms"])
     grew = (last["bytes"] - before) / max(1, added)
     made.rows.append(
-        ["growth", f"{grew:,.0f} bytes a passage", f"{added:,} passages stored by {last['turns']:,} appends"]
+        [
+            "growth",
+            f"{grew:,.0f} bytes a passage",
+            f"{added:,} passages stored by {last['turns']:,} appends; versions and old files that they leave included",
+        ]
     )
     size = (
         "A turn is as long as the median one of the team sessions (docs/benchmarks.md); CPU time is user and system, "

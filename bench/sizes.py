@@ -13,6 +13,11 @@ from measure import Row
 TARGET = 4096
 
 
+_NOT_USED = "no longer used"
+UNUSED = frozenset(f"{name.removesuffix('.lance')} index {_NOT_USED}" for name in (CHUNKS, VECTORS))
+"""Parts that no version of a table needs but old ones."""
+
+
 def bytes_per_chunk(memory: BigMemory) -> Row:
     """Weigh every file of a memory: both tables, their indexes, old versions that are kept, the counts."""
     parts: Counter[str] = Counter()
@@ -48,7 +53,7 @@ def _table(folder: Path, name: str) -> Counter[str]:
         place = path.relative_to(root).parts
         size = path.stat().st_size
         if place[0] == "_indices":
-            parts[f"{label} index {indexes.get(place[1], 'no longer used')}"] += size
+            parts[f"{label} index {indexes.get(place[1], _NOT_USED)}"] += size
         elif place[0] == "data":
             parts[f"{label} rows"] += size
         else:
