@@ -28,7 +28,7 @@ NAMED_COLUMNS = ("workdir", "repo", "branch", "tool_name", "source_path")
 ID_COLUMNS = ("session_id", "turn_uuid", "parent_uuid", "origin", "harness", "role")
 """Columns that are published beside the text, and in which a credential may stand: a token in a branch's name, say."""
 
-_PLAIN_ID = re.compile(r"[0-9a-f-]{0,36}|[a-z_]{0,16}")
+_PLAIN_ID = re.compile(r"(?:r-)?[0-9a-f-]{0,36}|[a-z_]{0,16}")
 """What most ids look like, of which a memory has too many to scan each: no credential is told by so little."""
 
 Scanned = Callable[[int], None]
