@@ -66,6 +66,11 @@ class Tokens:
         """How a word piece is written; one that continues a word begins with `##`."""
         return str(self._tokenizer.id_to_token(piece))
 
+    def id(self, name: str) -> int | None:
+        """The word piece that is written so, None when there is none."""
+        found: int | None = self._tokenizer.token_to_id(name)
+        return found
+
 
 def clip(text: str) -> str:
     """The part of a text that can matter to the first `LONGEST` pieces, fit for UTF-8."""

@@ -23,6 +23,7 @@ from funes.search.ranking import by_fusion, by_late_interaction
 from funes.search.recency import recency_bonus
 from funes.search.reranking import rerank
 from funes.search.selection import Scored, select
+from funes.search.spelling import corrections
 from funes.search.texts import Texts
 from funes.search.time_words import TimeSpan, find_time_span, time_bonus
 
@@ -53,12 +54,20 @@ def recall(
     span = None if options.where.since or options.where.until else find_time_span(query)
     # The words that name the time would be looked for in passages, which seldom say when they were said.
     asked = span.rest(query) if span is not None else query
+    notes = [_reading(query, span)] if span is not None else []
     places = max(options.candidates, options.k)
     if encoder is None:
         ranked = by_fusion(reader, find_candidates(reader, query, None, options.where, places, span))
     else:
+        meant = corrections(asked, encoder, reader)
+        notes += [
+            f'"{word}" is in no prose of the memory; "{other}" is looked for, too' for word, other in meant.items()
+        ]
+        asked = " ".join([asked, *meant.values()])
         encoded = cache(lambda: encoder.encode_query(asked))
-        candidates = find_candidates(reader, query, lambda: encoded().dense, options.where, places, span)
+        candidates = find_candidates(
+            reader, " ".join([query, *meant.values()]), lambda: encoded().dense, options.where, places, span
+        )
         # A question of function words only has nothing that late interaction could look for.
         if options.rerank == "off" or not len(encoded().pieces):
             ranked = by_fusion(reader, candidates)
@@ -85,7 +94,7 @@ def recall(
         Hit(rows[one.passage.id], one.score, one.passage.id in ranked.weak) for one in chosen if one.passage.id in rows
     ]
     add_neighbours(reader, hits, options.neighbors)
-    return RecallResult(hits, [_reading(query, span)] if span is not None else [])
+    return RecallResult(hits, notes)
 
 
 def _turns(reader: MemoryReader, passages: list[Passage]) -> list[int | None]:
