@@ -167,9 +167,9 @@ def main() -> None:
     asked = bench.arguments.only or ["rows", *TABLES]
     if unknown := set(asked) - {"rows", *bench.groups, *TABLES}:
         sys.exit(f"There is no {', '.join(sorted(unknown))}; there are rows, {', '.join([*bench.groups, *TABLES])}.")
-    if wanted := [name for name in bench.groups if name in asked or "rows" in asked]:
-        _rows(bench, wanted)
-    failed = [name for name in TABLES if name in asked and not _run_table(name, bench.arguments)]
+    wanted = [name for name in bench.groups if name in asked or "rows" in asked]
+    failed = _rows(bench, wanted) if wanted else []
+    failed += [name for name in TABLES if name in asked and not _run_table(name, bench.arguments)]
     if failed:
         sys.exit(f"Not measured: {', '.join(failed)}.")
 
@@ -190,15 +190,16 @@ def _run_table(name: str, arguments: argparse.Namespace) -> bool:
     return done == 0
 
 
-def _rows(bench: Bench, wanted: list[str]) -> None:
-    """Measure rows, print them, and write their numbers."""
-    began, rows = machine(), []
+def _rows(bench: Bench, wanted: list[str]) -> list[str]:
+    """Measure rows, print them, and write their numbers; returns which could not be measured."""
+    began, rows, failed = machine(), [], []
     started = time.monotonic()
     for name in wanted:
         try:
             made = list(bench.groups[name]())
-        except FunesError as error:
-            made = [Row(name, "not measured", "", "", error.message)]
+        except (FunesError, SystemExit) as error:  # what a command that fails ends with; the others are measured
+            made = [Row(name, "not measured", "", "", str(error))]
+            failed.append(name)
         for row in made:
             if bench.arguments.quick and name in SIZED and row.met == "yes":
                 row.met = ""  # smaller than the target asks for
@@ -221,6 +222,7 @@ def _rows(bench: Bench, wanted: list[str]) -> None:
 
         print()
         print(profile(bench.memory.home, bench.memory.questions[: bench.sizes.warm]).table())
+    return failed
 
 
 def _table(rows: list[Row]) -> str:
