@@ -278,3 +278,21 @@ def test_scrub_knows_turns_by_what_they_say_when_rules_find_more(
     assert scrub().renamed
     now, new = (sorted(same_but_markers(str(row)) for row in found) for found in (names(), expected))
     assert now == new
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_trace_that_comes_back_brings_no_turn_twice(name: str, tmp_path: Path, index_as_before: Index) -> None:
+    (tmp_path / "t").mkdir()
+    path = FORMATS[name](tmp_path / "t", SECRET, 2)
+    index_as_before(path)
+    path.unlink()
+    assert scrub().renamed
+    before = rows()
+    assert any(row["turn_uuid"] == identity.place_name(row["session_id"], row["seq"]) for row in before)
+    report = index(FORMATS[name](tmp_path / "t", SECRET, 3))
+    now = rows()
+    assert report.stored == 1
+    assert [row for row in now if row in before] == before
+    assert [row["text"] for row in now if row["seq"] >= 0 and row not in before] == ["And the bread number 2?"]
+    forget_state()
+    assert index(path).stored == 0

@@ -8,11 +8,13 @@ from datetime import datetime
 
 from funes.chunking import Chunk, split_id
 from funes.commands.indexing.messages import Batch, BlockRows, Finished, ReadJob, SessionInfo
+from funes.commands.indexing.placed import PlacedTurns
 from funes.commands.indexing.report import IndexReport
 from funes.commands.indexing.state import IndexState, TraceOutcome, TraceState
 from funes.memory.schema import OUTPUT, REFERENCE, header_row
 from funes.memory.store import MemoryWriter, StoredSession
 from funes.secrets.markers import same_but_markers
+from funes.traces.identity import is_made
 
 FIRST_ROWS = 2_000
 FLUSH_ROWS = 20_000
@@ -35,6 +37,7 @@ class _Session:
         next_seq: position of the next new turn.
         last: time of its latest turn.
         header: its newest header row.
+        placed: turns that are named by their place, once they were looked for.
     """
 
     number: int
@@ -45,6 +48,7 @@ class _Session:
     next_seq: int = 0
     last: datetime | None = None
     header: Chunk | None = None
+    placed: PlacedTurns | None = None
 
 
 class WordsPhase:
@@ -187,9 +191,15 @@ class WordsPhase:
 
     def _block(self, rows: BlockRows, ids: list[str], outcome: TraceOutcome) -> None:
         session = self._session(rows.session_id)
-        if rows.former_turn and hash(rows.turn_uuid) not in session.seqs and hash(rows.former_turn) in session.seqs:
-            # An earlier version named the turn after the credential in it; the name stays until `funes scrub`.
-            rows = replace(rows, turn_uuid=rows.former_turn)
+        if is_made(rows.turn_uuid) and hash(rows.turn_uuid) not in session.seqs:
+            if rows.former_turn and hash(rows.former_turn) in session.seqs:
+                # An earlier version named the turn after the credential in it; the name stays until `funes scrub`.
+                rows = replace(rows, turn_uuid=rows.former_turn)
+            elif turn := self._placed(rows, session):
+                rows = replace(rows, turn_uuid=turn)
+                if self._is_stored(rows, rows.block_idx):
+                    outcome.known += len(rows.pieces)
+                    return
         block, block_idx = int(rows.id, 16), rows.block_idx
         while session.blocks.get(hash((rows.turn_uuid, block_idx)), block) != block:
             if self._is_stored(rows, block_idx):
@@ -213,6 +223,15 @@ class WordsPhase:
                 outcome.copies += 1
                 self._append(session, rows, identifier, None, block_idx, position, REFERENCE)
             session.blocks[hash((rows.turn_uuid, block_idx))] = block
+
+    def _placed(self, rows: BlockRows, session: _Session) -> str:
+        """The name of a turn that is named by its place, when the block is part of it; else empty."""
+        if session.placed is None:
+            session.placed = PlacedTurns(rows.session_id, session.stored)
+        turn = session.placed.find(rows, lambda there: self._is_stored(there, there.block_idx))
+        if turn:
+            session.seqs[hash(turn)] = session.placed.seqs[turn]
+        return turn
 
     def _is_stored(self, rows: BlockRows, block_idx: int) -> bool:
         """Whether the block stored at a place is the same but for its id, or for the names in its markers.
