@@ -46,7 +46,9 @@ def test_best_matches_are_the_largest_cosines(lengths, questions, group):
     passages = [codes.encode(unit_rows(length, index)) for index, length in enumerate(lengths)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codes, "_GROUP", group)
-        best = codes.best_matches(query, np.concatenate([codes.encode(unit_rows(0)), *passages]), np.array(lengths, int))
+        best = codes.best_matches(
+            query, np.concatenate([codes.encode(unit_rows(0)), *passages]), np.array(lengths, int)
+        )
     assert best.shape == (len(lengths), questions)
     for row, passage in zip(best, passages, strict=True):
         cosines = query @ codes.decode(passage).T
