@@ -191,7 +191,8 @@ def test_a_run_merges_as_much_as_it_is_worth(rows: list[int], added: int, merged
     assert maintenance.deltas_to_merge(rows, added) == merged
 
 
-def test_a_long_run_leaves_one_delta(tmp_path: Path) -> None:
+def test_a_long_run_leaves_one_delta_and_nothing_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "SMALL_FRAGMENT", 600)
     with MemoryWriter(tmp_path) as writer:
         for batch in range(4):
             writer.append([make_chunk(f"quokka number{batch}", id=f"{batch}-{row}") for row in range(150)])
@@ -200,6 +201,7 @@ def test_a_long_run_leaves_one_delta(tmp_path: Path) -> None:
         writer.finish()
     statistics = lance.dataset(str(tmp_path / CHUNKS)).stats.index_stats(maintenance.FTS)
     assert (statistics["num_indices"], statistics["num_unindexed_rows"]) == (1, 0)
+    assert len(list((tmp_path / CHUNKS / "_indices").iterdir())) == 4
     assert len(MemoryReader.open(str(tmp_path)).words("number2", Filter(), 1000)) >= 150
 
 

@@ -102,13 +102,15 @@ def index_vectors(dataset: Any, delta_rows: int = DELTA_ROWS, *, anew: bool = Fa
     return _update(dataset, ID, known, delta_rows, added) or done
 
 
-def tidy(dataset: Any, *, thoroughly: bool = False, big: int = BIG_FRAGMENT) -> bool:
+def tidy(dataset: Any, *, thoroughly: bool = False, big: int = BIG_FRAGMENT, added: int = 0) -> bool:
     """Merge fragments and remove old versions when there are many. Call under the table's lock.
 
     Args:
         dataset: the newest version of the table.
         thoroughly: do it even when there are only a few.
         big: rows from which on a fragment is never rewritten.
+        added: at the end of a run, how many rows it has added. A long one has merged indexes, of which the parts are
+            400 bytes a row that nobody needs.
 
     Returns:
         Whether anything was done.
@@ -119,7 +121,7 @@ def tidy(dataset: Any, *, thoroughly: bool = False, big: int = BIG_FRAGMENT) -> 
         if len(alike) >= (2 if thoroughly and low == 0 else many):
             dataset.optimize.compact_files(target_rows_per_fragment=high)
             done = True
-    if thoroughly or done or len(dataset.versions()) > MANY_VERSIONS:
+    if thoroughly or done or added >= SMALL_FRAGMENT or len(dataset.versions()) > MANY_VERSIONS:
         remove_old_versions(dataset)
         done = True
     return done

@@ -190,7 +190,7 @@ class MemoryWriter:
         """Index, compact and clean up if there is reason to. Call once, after the last append."""
         if self._dataset is not None:
             self._index(DELTA_ROWS, self._added)
-        if self._dataset is not None and written(self.folder, lambda: tidy(self._dataset)):
+        if self._dataset is not None and written(self.folder, lambda: tidy(self._dataset, added=self._added)):
             self._dataset = self._newest()
 
     def _index(self, delta_rows: int, added: int) -> None:

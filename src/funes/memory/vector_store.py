@@ -164,7 +164,7 @@ class VectorWriter:
         """Index, compact and clean up as far as it is worth it. Call once, after the last append."""
         if self._vectors is not None:
             done = written(self.folder, lambda: index_vectors(self._vectors, added=self._added))
-            if written(self.folder, lambda: tidy(self._vectors)) or done:
+            if written(self.folder, lambda: tidy(self._vectors, added=self._added)) or done:
                 self._save_counts()
 
     def _open(self) -> None:
