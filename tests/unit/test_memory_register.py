@@ -54,6 +54,7 @@ def test_row_ids_need_no_order() -> None:
 def test_what_a_table_lacks_is_empty() -> None:
     assert register_of(["a"]).passages(["a", "b"]) == {"a": Passage("a", "", "", None)}
     assert register_of([]).passages(["a"]) == {}
+    assert register_of([]).block_types(["a"]) == [""]
 
 
 def test_passages_know_their_session_kind_and_time() -> None:
@@ -69,6 +70,7 @@ def test_passages_know_their_session_kind_and_time() -> None:
         "a": Passage("a", "s", "text", before),
     }
     assert list(register.passages(["b", "a"])) == ["b", "a"]
+    assert register.block_types(["b", "unknown", "a"]) == ["tool_use", "", "text"]
 
 
 def test_only_new_rows_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,10 @@ class MemoryReader:
                 met.update(rows.column("id").to_pylist())
         return {identifier: passage for identifier, passage in found.items() if identifier in met}
 
+    def block_types(self, ids: Sequence[str]) -> list[str]:
+        """What stored passages are, in the order of their ids; empty for one that is not there."""
+        return self._chunks.register().block_types(ids)
+
     def rows(self, ids: Iterable[str]) -> dict[str, Chunk]:
         """Read stored passages, text included, in the order of their ids; ids that are not there are left out."""
         wanted = list(dict.fromkeys(ids))
@@ -336,5 +340,7 @@ def _keep_best(best: dict[str, float], scored: Iterable[tuple[str, float]]) -> N
 
 
 def _ranked(best: dict[str, float]) -> list[tuple[str, float]]:
-    """Best first."""
-    return sorted(best.items(), key=lambda item: (-item[1], item[0]))
+    """Best first, equal scores in alphabetical order."""
+    ordered = sorted(best)
+    ordered.sort(key=best.__getitem__, reverse=True)
+    return [(identifier, best[identifier]) for identifier in ordered]

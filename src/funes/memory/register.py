@@ -195,6 +195,12 @@ class Register:
                 )
         return found
 
+    def block_types(self, ids: Sequence[str]) -> list[str]:
+        """What stored passages are; empty for one that is not there."""
+        positions = self.by_id(ids)
+        codes = np.where(positions >= 0, self.rows.block_type[positions], 0) if len(self) else np.zeros(len(ids), int)
+        return [self.names.text(code) for code in codes.tolist()]
+
     def by_row_id(self, row_ids: npt.NDArray[np.uint64]) -> Positions:
         """Positions of rows by what Lance calls them, `(n,)` int64; -1 for one that is not there."""
         return _found(self._by_row_id, row_ids)

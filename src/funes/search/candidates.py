@@ -1,7 +1,7 @@
 """Candidates: which passages are worth scoring, by words and by dense vector, tier by tier.
 
-Tool output is ten times the prose and would crowd it out, so every tier has lists of its own; the tool tiers get a
-fifth of the places unless the caller asks for them.
+Tool output is ten times the prose and would crowd it out, so every tier has places of its own; the tool tiers get a
+fifth of the prose's unless the caller asks for them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from funes.memory.filters import Filter
@@ -31,6 +32,9 @@ TIMELY_SHARE = 0.25
 DEPTH = 3
 """Length of a list for each place: a passage in the middle of both lists is worth more than one high in one of them."""
 
+
+_Search = Callable[[Filter, int], list[tuple[str, float]]]
+"""Finds the best passages that meet conditions, at most so many."""
 
 PUNCTUATION = "?!.,:;\"'()[]«»“”‘’…"
 
@@ -102,20 +106,44 @@ def _by_tier(
     where: Filter,
     places: int,
 ) -> list[Candidate]:
-    tiers = _tiers(where, places)
-    words = content_words(query)
-    narrowed = [(replace(where, types=tier.types), DEPTH * tier.places) for tier in tiers]
+    together = _together(_tiers(where, places))
+    by_words = partial(reader.words, content_words(query))
     with ThreadPoolExecutor(2) as pool:
-        searches = [[pool.submit(reader.words, words, among, limit)] for among, limit in narrowed]
+        running = [[pool.submit(_ranked, reader, by_words, where, tiers)] for tiers in together]
         if vector is not None:
-            dense = vector()
-            for lists, (among, limit) in zip(searches, narrowed, strict=True):
-                lists.append(pool.submit(reader.nearest, dense, among, limit))
+            by_meaning = partial(reader.nearest, vector())
+            for lists, tiers in zip(running, together, strict=True):
+                lists.append(pool.submit(_ranked, reader, by_meaning, where, tiers))
     found: list[Candidate] = []
-    for tier, lists in zip(tiers, searches, strict=True):
-        fused = reciprocal_rank_fusion([[identifier for identifier, _ in one.result()] for one in lists])
-        found += [Candidate(identifier, tier.name, score) for identifier, score in fused[: tier.places]]
+    for tiers, lists in zip(together, running, strict=True):
+        for tier, *own in zip(tiers, *(one.result() for one in lists), strict=True):
+            fused = reciprocal_rank_fusion(own)
+            found += [Candidate(identifier, tier.name, score) for identifier, score in fused[: tier.places]]
     return found
+
+
+def _together(tiers: list[_Tier]) -> list[list[_Tier]]:
+    """Tiers that are searched together: the tool tiers, since a search costs much the same whatever it finds."""
+    return [tiers[:1], tiers[1:]] if len(tiers) > 1 else [tiers]
+
+
+def _ranked(reader: MemoryReader, search: _Search, where: Filter, tiers: list[_Tier]) -> list[list[str]]:
+    """Search tiers together; for each its list, best first.
+
+    A tier that the others leave fewer than its places is searched alone.
+    """
+    types = tuple(kind for tier in tiers for kind in tier.types)
+    limit = DEPTH * sum(tier.places for tier in tiers)
+    found = [identifier for identifier, _ in search(replace(where, types=types), limit)]
+    if len(tiers) == 1:
+        return [found]
+    typed = list(zip(found, reader.block_types(found), strict=True))
+    lists = [[identifier for identifier, kind in typed if kind in tier.types] for tier in tiers]
+    for tier, own in zip(tiers, lists, strict=True):
+        if len(found) == limit and len(own) < tier.places:
+            alone = search(replace(where, types=tier.types), DEPTH * tier.places)
+            own[:] = [identifier for identifier, _ in alone]
+    return lists
 
 
 def _tiers(where: Filter, places: int) -> list[_Tier]:

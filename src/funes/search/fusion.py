@@ -26,4 +26,6 @@ def reciprocal_rank_fusion(lists: Sequence[Sequence[str]], constant: int = CONST
     for ranked in lists:
         for rank, identifier in enumerate(dict.fromkeys(ranked), start=1):
             scores[identifier] += 1 / (constant + rank)
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    ordered = sorted(scores)
+    ordered.sort(key=scores.__getitem__, reverse=True)  # equal scores stay in alphabetical order
+    return [(identifier, scores[identifier]) for identifier in ordered]
