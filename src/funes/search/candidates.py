@@ -130,7 +130,7 @@ def _together(tiers: list[_Tier]) -> list[list[_Tier]]:
 def _ranked(reader: MemoryReader, search: _Search, where: Filter, tiers: list[_Tier]) -> list[list[str]]:
     """Search tiers together; for each its list, best first.
 
-    A tier that the others leave fewer than its places is searched alone.
+    A tier that the others leave less than half of its places is searched alone.
     """
     types = tuple(kind for tier in tiers for kind in tier.types)
     limit = DEPTH * sum(tier.places for tier in tiers)
@@ -140,7 +140,7 @@ def _ranked(reader: MemoryReader, search: _Search, where: Filter, tiers: list[_T
     typed = list(zip(found, reader.block_types(found), strict=True))
     lists = [[identifier for identifier, kind in typed if kind in tier.types] for tier in tiers]
     for tier, own in zip(tiers, lists, strict=True):
-        if len(found) == limit and len(own) < tier.places:
+        if len(found) == limit and len(own) < tier.places / 2:
             alone = search(replace(where, types=tier.types), DEPTH * tier.places)
             own[:] = [identifier for identifier, _ in alone]
     return lists
