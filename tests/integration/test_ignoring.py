@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from funes.commands.ignoring import IgnoreRules, ignore_file, read_ignore_rules
@@ -91,7 +91,13 @@ def test_the_pattern_that_decided_is_named(projects: Path) -> None:
     assert read_ignore_rules().ignores("/x/clients/acme/secret", "") == "clients/acme"
 
 
+def test_a_pattern_is_named_as_it_stands_in_the_file() -> None:
+    assert IgnoreRules((" secret",)).ignores("/x/ secret", "") == " secret"
+    assert IgnoreRules(("\r0",)).ignores("", "\r0") == "\r0"
+
+
 @given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))), st.text(), st.text())
+@example(["\r0"], "", "\r0")
 def test_any_pattern_and_any_folder_can_be_compared(lines: list[str], workdir: str, repo: str) -> None:
     patterns = tuple(line for line in lines if line.strip())
     with contextlib.suppress(ValueError):  # read_ignore_rules says which line

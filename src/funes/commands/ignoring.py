@@ -98,7 +98,7 @@ def _compiled(lines: tuple[str, ...], home: str) -> list[tuple[str, bool, Match,
         folder, repo = _spellings(pattern, home)
         compiled.append(
             (
-                line.strip(),
+                line,
                 negated,
                 GitIgnoreSpec.from_lines([folder]).match_file,
                 GitIgnoreSpec.from_lines([repo.lower()]).match_file,
