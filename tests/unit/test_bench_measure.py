@@ -31,7 +31,8 @@ def test_output_stdin_and_variables_pass_through(tmp_path: Path) -> None:
 
 
 def test_much_on_stderr_holds_nobody_up(tmp_path: Path) -> None:
-    run([sys.executable, "-c", "import sys; sys.stderr.write('x' * 1_000_000)"], tmp_path)
+    cost = run([sys.executable, "-c", "import sys; sys.stderr.write('x' * 1_000_000); print('done')"], tmp_path)
+    assert cost.output.strip() == "done"
 
 
 @pytest.mark.parametrize("watch", [False, True])
