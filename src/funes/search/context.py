@@ -29,10 +29,10 @@ AROUND = np.float32(0.5)
 REACH = 3
 """Passages of prose on each side that count as around."""
 
-READ_IN_CONTEXT = 64
+READ_IN_CONTEXT = 48
 """Candidates, the best by their own text, that are read in context."""
 
-WIDENED = 32
+WIDENED = 24
 """Of these, how many have the passages around them considered as candidates."""
 
 Floats = npt.NDArray[np.float32]

@@ -34,7 +34,7 @@ CONTINUATION = "##"
 ENOUGH_PAIRS = 20
 """Candidates with both scores below which no line is fitted."""
 
-MOST_PAIRS = 100
+MOST_PAIRS = 50
 """About so many are enough for one."""
 
 DEFAULT_LINE = (0.75, 0.12)
